@@ -45,8 +45,8 @@ __all__ = [
 _SCHEDULE = ("pack_gqa", "sm_margin", "scheduler_metadata", "num_splits")
 """Arguments of FlashAttention that select a schedule; their values are ignored."""
 _UNSUPPORTED = (
-    "qv", "q_descale", "k_descale", "v_descale", "attention_chunk", "rotary_seqlens", "cu_seqlens_k_new",
-    "seqused_q", "score_mod", "mask_mod", "aux_tensors",
+    "qv", "q_descale", "k_descale", "v_descale", "rotary_seqlens", "cu_seqlens_k_new", "score_mod", "mask_mod",
+    "aux_tensors",
 )  # fmt: skip
 """Arguments of FlashAttention that may be None or 0 only."""
 
@@ -54,7 +54,8 @@ _UNSUPPORTED = (
 def flash_attn_func(
     q: Tensor, k: Tensor, v: Tensor, dropout_p: float = 0.0, softmax_scale: float | None = None,
     causal: bool = False, window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
-    alibi_slopes: Tensor | None = None, deterministic: bool = False, return_attn_probs: bool = False, **more: Any,
+    alibi_slopes: Tensor | None = None, deterministic: bool = False, return_attn_probs: bool = False, *,
+    attention_chunk: int = 0, **more: Any,
 ) -> Any:  # fmt: skip
     """Return attention of (B, S, H, D).
 
@@ -67,7 +68,7 @@ def flash_attn_func(
     found = op.attention(
         q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
         layout="bshd", deterministic=deterministic or None, device=_device(q),
-        **_mask(call, causal, window_size, q.shape[1], q.shape[1] == k.shape[1]),
+        **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
     )  # fmt: skip
     return (*found, None) if return_attn_probs else found
 
@@ -89,8 +90,8 @@ def flash_attn_varlen_func(
     max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, dropout_p: float = 0.0,
     softmax_scale: float | None = None, causal: bool = False, window_size: tuple[int, int] = (-1, -1),
     softcap: float = 0.0, alibi_slopes: Tensor | None = None, deterministic: bool = False,
-    return_attn_probs: bool = False, block_table: Tensor | None = None, *, seqused_k: Tensor | None = None,
-    page_table: Tensor | None = None, **more: Any,
+    return_attn_probs: bool = False, block_table: Tensor | None = None, *, seqused_q: Tensor | None = None,
+    seqused_k: Tensor | None = None, page_table: Tensor | None = None, attention_chunk: int = 0, **more: Any,
 ) -> Any:  # fmt: skip
     """Return attention of packed sequences, (rows, H, D).
 
@@ -98,7 +99,8 @@ def flash_attn_varlen_func(
         block_table, page_table: pages of the keys; ``k`` and ``v`` are then (pages, page size, H, D), and
             ``seqused_k``, or the differences of ``cu_seqlens_k``, are the numbers of keys.
         q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, softmax_scale, causal, window_size,
-            softcap, alibi_slopes, deterministic, return_attn_probs, seqused_k: as in FlashAttention.
+            softcap, alibi_slopes, deterministic, return_attn_probs, seqused_q, seqused_k, attention_chunk: as in
+            FlashAttention.
     """
     call = "flash_attn_varlen_func"
     _check_rank(call, "q", q, "(rows, H, D)")
@@ -107,14 +109,14 @@ def flash_attn_varlen_func(
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
         cu_seqlens_k = None
-    is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is None
+    is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is seqused_q
     found = op.attention(
         q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
         cu_seqlens_q=cu_seqlens_q,
-        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_k=seqused_k,
-        page_table=table, layout="bshd",
+        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_q=seqused_q,
+        seqused_k=seqused_k, page_table=table, layout="bshd",
         deterministic=deterministic or None, device=_device(q),
-        **_mask(call, causal, window_size, max_seqlen_q or q.shape[0], is_square),
+        **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
     )  # fmt: skip
     return (*found, None) if return_attn_probs else found
 
@@ -137,7 +139,7 @@ def flash_attn_with_kvcache(
     cache_batch_idx: Tensor | None = None, cache_leftpad: Tensor | None = None, block_table: Tensor | None = None,
     softmax_scale: float | None = None, causal: bool = False, window_size: tuple[int, int] = (-1, -1),
     softcap: float = 0.0, rotary_interleaved: bool = True, alibi_slopes: Tensor | None = None, num_splits: int = 0,
-    return_softmax_lse: bool = False, *, page_table: Tensor | None = None, **more: Any,
+    return_softmax_lse: bool = False, *, page_table: Tensor | None = None, attention_chunk: int = 0, **more: Any,
 ) -> Any:  # fmt: skip
     """Return attention of new queries on a cache, after ``k`` and ``v`` are appended to it.
 
@@ -149,12 +151,14 @@ def flash_attn_with_kvcache(
         rotary_cos, rotary_sin, rotary_interleaved: tables of :func:`cute_dialect.op.rope`, for ``q`` and ``k``.
         cache_seqlens: keys of each sequence in the cache; default: all.
         cache_batch_idx: sequence of the cache of each sequence of ``q``.
+        cache_leftpad: rows of the cache before the first key of each sequence; not with pages or ``cache_batch_idx``.
         num_splits: slices of the keys; 0 chooses them.
-        q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse: as in FlashAttention.
+        q, softmax_scale, causal, window_size, softcap, alibi_slopes, return_softmax_lse, attention_chunk: as in
+            FlashAttention.
     """
     numbers = (
         softmax_scale, causal, window_size, softcap, rotary_interleaved, num_splits, return_softmax_lse,
-        block_table is not None,
+        block_table is not None, attention_chunk,
     )  # fmt: skip
     arrays = (
         q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, cache_batch_idx, cache_leftpad,
@@ -194,6 +198,7 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
     ) = arrays  # fmt: skip
     (
         softmax_scale, causal, window_size, softcap, rotary_interleaved, num_splits, return_softmax_lse, is_block_table,
+        chunk,
     ) = numbers  # fmt: skip
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
@@ -203,8 +208,9 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
         if (one is None) != (other is None):
             given, missing = names if other is None else reversed(names)
             raise UnsupportedError(f"{call}: {given} is given without {missing}; pass both, or neither")
-    if cache_leftpad is not None:
-        raise UnsupportedError(f"{call}: cache_leftpad is not supported; omit it")
+    if cache_leftpad is not None and (table is not None or cache_batch_idx is not None):
+        name = "cache_batch_idx" if table is None else "a page table"
+        raise UnsupportedError(f"{call}: cache_leftpad cannot be combined with {name}; omit one of them")
     batch = q.shape[0]
     if table is not None:
         _check_rank(call, "block_table" if is_block_table else "page_table", table, "(B, pages)")
@@ -220,27 +226,30 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
             )
         table = cache_batch_idx.to(torch.int32).unsqueeze(1)
     used = _lengths(call, cache_seqlens, batch, q, keys if k is None else 0)
+    first = used  # position of the first new key
+    if cache_leftpad is not None:
+        cache_leftpad = _lengths(call, cache_leftpad, batch, q, 0, "cache_leftpad")
+        first = used if rotary_cos is None else used - cache_leftpad
     if k is not None and v is not None:
         if cache_seqlens is None:
             raise UnsupportedError(f"{call}: k is given without cache_seqlens; pass the numbers of keys in the cache")
         op.append_kv(
             k_cache, v_cache, k, v, used, page_table=table, cos=rotary_cos, sin=rotary_sin,
-            interleaved=rotary_interleaved, layout="bshd", device=_device(q),
+            interleaved=rotary_interleaved, offsets=None if first is used else first, layout="bshd", device=_device(q),
         )  # fmt: skip
     if rotary_cos is not None and rotary_sin is not None:
         # Without a mask all queries have the position of the first new key, as in FlashAttention.
         moves = causal or window_size != (-1, -1)
-        place: dict[str, Any] = {"offsets": used} if moves else {"positions": used[:, None].expand(batch, q.shape[1])}
+        place: dict[str, Any] = {"offsets": first} if moves else {"positions": first[:, None].expand(batch, q.shape[1])}
         q = op.rope(
             q, rotary_cos, rotary_sin, interleaved=rotary_interleaved, layout="bshd", device=_device(q), **place
         )
-    if k is not None:
-        used = used + k.shape[1]
     return op.attention(
         q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks,
-        seqused_k=used, page_table=table, layout="bshd",
+        seqused_k=used, seqused_k_offset=0 if k is None else k.shape[1], page_table=table, leftpad_k=cache_leftpad,
+        layout="bshd",
         lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
-        **_mask(call, causal, window_size, q.shape[1], False),
+        **_mask(call, causal, window_size, chunk, q.shape[1], False),
     )  # fmt: skip
 
 
@@ -248,8 +257,8 @@ def _device(q: Tensor) -> str | None:
     return "cpu" if q.device.type == "cpu" else None
 
 
-def _mask(call: str, causal: bool, window: Any, queries: int, is_square: bool) -> dict[str, Any]:
-    """Return ``causal`` and ``window`` of ``op.attention`` for a mask that ends at the last key.
+def _mask(call: str, causal: bool, window: Any, chunk: int, queries: int, is_square: bool) -> dict[str, Any]:
+    """Return ``causal``, ``window`` and ``attention_chunk`` of ``op.attention`` for a mask that ends at the last key.
 
     Args:
         queries: largest number of queries of a sequence.
@@ -257,17 +266,19 @@ def _mask(call: str, causal: bool, window: Any, queries: int, is_square: bool) -
     """
     left, right = (None if x is None or x < 0 else x for x in _window(call, window))
     # A right bound of 0, and one query with its own key last, are causal.
-    if causal or right == 0 or (queries == 1 and left is not None):
-        return {"causal": "bottom_right", "window": None if left is None else (left, None)}
-    if left is None and right is None:
+    if causal or right == 0 or (queries == 1 and (left is not None or chunk)):
+        found = {"causal": "bottom_right", "window": None if left is None else (left, None)}
+        return {**found, "attention_chunk": chunk}
+    if left is None and right is None and not chunk:
         return {"causal": False}
     if not is_square:
+        given = f"window_size is {window}" if not chunk else f"attention_chunk is {chunk}"
         raise UnsupportedError(
-            f"{call}: window_size is {window} without causal=True, which needs as many queries as keys"
+            f"{call}: {given} without causal=True, which needs as many queries as keys"
             f"{', in one tensor cu_seqlens_q and cu_seqlens_k' if 'varlen' in call else ''}; pass causal=True, or a "
             "window without a limit"
         )
-    return {"causal": False, "window": (left, right)}
+    return {"causal": False, "window": (left, right), "attention_chunk": chunk}
 
 
 def _window(call: str, window: Any) -> tuple[Any, Any]:
@@ -290,16 +301,15 @@ def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any
     return sinks
 
 
-def _lengths(call: str, given: Any, batch: int, like: Tensor, default: int) -> Tensor:
+def _lengths(call: str, given: Any, batch: int, like: Tensor, default: int, name: str = "cache_seqlens") -> Tensor:
     if isinstance(given, Tensor):
         if given.dtype != torch.int32 or tuple(given.shape) != (batch,):
             raise ShapeError(
-                f"{call}: cache_seqlens is {given.dtype} of shape {tuple(given.shape)}; pass torch.int32 of shape "
-                f"({batch},)"
+                f"{call}: {name} is {given.dtype} of shape {tuple(given.shape)}; pass torch.int32 of shape ({batch},)"
             )
         return given
     if given is not None and type(given) is not int:
-        raise DtypeError(f"{call}: cache_seqlens is {given!r}; pass an int or a torch.int32 tensor ({batch},)")
+        raise DtypeError(f"{call}: {name} is {given!r}; pass an int or a torch.int32 tensor ({batch},)")
     return torch.full((batch,), default if given is None else given, dtype=torch.int32, device=like.device)
 
 

@@ -126,6 +126,9 @@ class AttentionConfig(NamedTuple):
     sms: int = 132  # multiprocessors of the GPU
     head_v: int = 0  # head dimension of V and of the result, one of HEADS; 0: that of Q and K
     used: bool = False  # the number of keys of each sequence is an array
+    used_q: bool = False  # the number of queries of each sequence is an array
+    padded: bool = False  # the first key of each sequence is an array
+    chunked: bool = False  # a query sees the keys of its own chunk only
     page: int = 0  # keys of a page; 0: the keys of a sequence are contiguous
     pack: bool = False  # rows of a tile are (query, head) pairs of the heads that share keys
     # Functions of the scores. Each makes the kernel scale the scores before softmax, not within it.
@@ -246,6 +249,10 @@ class AttentionConfig(NamedTuple):
         for field, known in (("bias", BIASES), ("sinks", BIASES[1:])):
             if getattr(self, field) and getattr(self, field) not in known:
                 raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
+        if self.chunked and self.mask != "both":
+            raise ValueError(f"mask is {self.mask!r}; chunked=True needs 'both'")
+        if self.padded and self.page:
+            raise ValueError(f"page is {self.page}; padded=True needs page=0")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
         if (self.pack or self.page) and not {self.head, self.value_head} <= {*COPIED_HEADS}:
@@ -266,8 +273,9 @@ class AttentionConfig(NamedTuple):
             )
         if self.functions is not None and (self.pack or self.packed):
             raise ValueError("functions of scores need pack=False and packed=False")
-        if self.block_n and (self.mask != "full" or self.packed or self.used or self.page or self.pack or self.split):
-            raise ValueError("a block mask needs mask='full', and no packed, used, page, pack or split")
+        of_sequences = self.packed or self.used or self.used_q or self.padded or self.page > 0
+        if self.block_n and (self.mask != "full" or of_sequences or self.pack or self.split):
+            raise ValueError("a block mask needs mask='full', and no packed, used, used_q, padded, page, pack or split")
         if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
             raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of 16 up to 256")
         if self.stages < 1 or self.q_stages < 1:
@@ -312,7 +320,8 @@ _NAMES = KernelNames(
     default_config,
     flags={
         "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled",
-        "softcap": "softcap", "alibi": "alibi", "used": "used", "pack": "pack",
+        "softcap": "softcap", "alibi": "alibi", "used": "used", "usedq": "used_q", "padded": "padded",
+        "chunked": "chunked", "pack": "pack",
     },
     numbers={
         "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",

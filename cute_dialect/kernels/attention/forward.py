@@ -63,8 +63,10 @@ def launch(
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, scale: cute.Float32,
     left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
     slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
-    used: cute.Tensor | None = None, table: cute.Tensor | None = None, captured: tuple[Any, ...] | None = None,
-    blocks: tuple[cute.Tensor, ...] | None = None, config: cute.Constexpr[AttentionConfig] = DEFAULT,
+    used: cute.Tensor | None = None, grown: cute.Int32 | None = None, used_q: cute.Tensor | None = None,
+    pad: cute.Tensor | None = None, chunk: cute.Int32 | None = None, table: cute.Tensor | None = None,
+    captured: tuple[Any, ...] | None = None, blocks: tuple[cute.Tensor, ...] | None = None,
+    config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -80,6 +82,10 @@ def launch(
             sequences, those of the first slice first.
         cap, slopes, bias, sinks: See :class:`.scores.ScoreOperands`.
         used: Number of keys of each sequence, or None.
+        grown: Keys of each sequence in addition to those of ``used``, or None.
+        used_q: Number of queries of each sequence, or None.
+        pad: Rows of K and V before the first key of each sequence, or None.
+        chunk: Keys of a chunk, or None. A query sees the keys of its own chunk only.
         table: Pages of each sequence, (pages, B), or None. K and V then have one matrix per page.
         captured: Inputs of the functions of scores and of visible keys, or None.
         blocks: The arrays of :class:`.tiles.BlockLists`, or None.
@@ -123,7 +129,7 @@ def launch(
     batch = cute.size(of_queries) - 1 if c.packed else Q.shape[3]
     problem = Problem(
         queries, keys, heads, sharing, batch, (of_queries, of_keys), left, right, rows,
-        Problem.units_of(c, rows, heads, batch, parts), parts, used, table,
+        Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, table,
         None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
     operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured)
@@ -298,13 +304,13 @@ class Consumer:
 
         An end is None if the mask does not bound the keys on that side.
         """
-        c, p, n = self.c, self.tiles.problem, self.c.tile_n
+        c, n = self.c, self.c.tile_n
         left, right = c.bounded
         shift, row = self.tiles.shift(place), place.row + self.group * 64
         last = self.tiles.query(row + 63)
         row = self.tiles.query(row)
-        low = cute.ceil_div(cute.max(last + shift - p.left, 0), n) if left else None
-        return low, (row + shift + p.right + 1) // n if right else None
+        low = cute.ceil_div(cute.max(self.tiles.begin_of_window(last + shift), 0), n) if left else None
+        return low, self.tiles.end_of_window(row + shift) // n if right else None
 
     def _lines(self, place: Place) -> list[Line]:
         """Return this thread's rows."""
@@ -423,18 +429,22 @@ class Consumer:
         own, here = place.row + self.tiles.shift(place) - begin, self.row - self.column
         end = place.seen - begin - self.column
         high, low = [end, end], None
-        if c.pack:
+        if c.chunked:
+            rows = [line.query if c.pack else place.row + self.row + 8 * half for half, line in enumerate(lines)]
+            keys, first = [row + self.tiles.shift(place) for row in rows], begin + self.column
+            high = [cute.min(end, self.tiles.end_of_window(key) - first) for key in keys]
+            low = [self.tiles.begin_of_window(key) - first for key in keys]
+        elif c.pack:
             first = self.tiles.shift(place) - begin - self.column
             if right:
                 high = [cute.min(end, line.query + first + p.right + 1) for line in lines]
             if left:
                 low = [line.query + first - p.left for line in lines]
-            self.softmax.mask(low, high)
-            return
-        if right:
-            high = [cute.min(end, own + p.right + 1 + (here + half)) for half in (0, 8)]
-        if left:
-            low = [own - p.left + (here + half) for half in (0, 8)]
+        else:
+            if right:
+                high = [cute.min(end, own + p.right + 1 + (here + half)) for half in (0, 8)]
+            if left:
+                low = [own - p.left + (here + half) for half in (0, 8)]
         self.softmax.mask(low, high)
 
 
@@ -467,7 +477,12 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     bias = cute.Uint8 if c.bias == "i1" else number(c.bias or "f32")
     found["bias"] = cute.Tensor[bias, "(?,?,?,?):(?,?,?,?)"] if c.bias else None
     found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
-    found["used"] = cute.Tensor[cute.Int32, "?:1"] if c.used else None
+    lengths = cute.Tensor[cute.Int32, "?:1"]
+    for name, kind, is_there in (
+        ("used", lengths, c.used), ("grown", cute.Int32, c.used), ("used_q", lengths, c.used_q),
+        ("pad", lengths, c.padded), ("chunk", cute.Int32, c.chunked),
+    ):  # fmt: skip
+        found[name] = kind if is_there else None
     found["table"] = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     found["captured"] = captured_types(c.functions)
     counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))

@@ -4,7 +4,7 @@ A pair of elements (a, b) of a head at position p becomes (a c - b s, a s + b c)
 Pairs are (d, d + R / 2), or (2 d, 2 d + 1) if they are interleaved; elements from R on are copied. A thread computes
 16 elements of the rotated part, or copies 8 others, so that the result may be in place.
 
-    launch(x, out, y, out_y, cos, sin, positions, begins, table, sign)
+    launch(x, out, y, out_y, cos, sin, positions, begins, offsets, table, sign)
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -59,15 +59,16 @@ class Rows(NamedTuple):
     """Positions of rows. Those that the configuration does not use are None."""
 
     positions: cute.Tensor | None  # of each row, (S, B)
-    begins: cute.Tensor | None  # first position of each sequence
+    begins: cute.Tensor | None  # place of the first row of each sequence in the result, and its position by default
+    offsets: cute.Tensor | None  # position of the first row of each sequence
     table: cute.Tensor | None  # pages of each sequence, (pages, B)
 
 
 @cute.jit
 def launch(
     x: cute.Tensor, out: cute.Tensor, y: cute.Tensor | None, out_y: cute.Tensor | None, cos: cute.Tensor | None,
-    sin: cute.Tensor | None, positions: cute.Tensor | None, begins: cute.Tensor | None, table: cute.Tensor | None,
-    sign: cute.Float32 | None, config: cute.Constexpr[RopeConfig] = DEFAULT,
+    sin: cute.Tensor | None, positions: cute.Tensor | None, begins: cute.Tensor | None, offsets: cute.Tensor | None,
+    table: cute.Tensor | None, sign: cute.Float32 | None, config: cute.Constexpr[RopeConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
 
@@ -76,8 +77,7 @@ def launch(
         out, out_y: results; (page, D, H, pages) tensors with pages.
         cos, sin: (positions, R / 2) tensors.
         positions: (S, B) tensor of i32.
-        begins: First position of each sequence.
-        table: Pages of each sequence, (pages, B).
+        begins, offsets, table: See :class:`Rows`.
         sign: Factor of ``sin``: 1, or -1 for the inverse rotation.
     """
     rotated = 0 if cos is None else 2 * cos.shape[1]
@@ -87,7 +87,7 @@ def launch(
         if y is None
         else _units(y, rotated if config.second == "rotate" else 0) * x.shape[0] * y.shape[2] * x.shape[3]
     )
-    rope(x, out, y, out_y, Angles(cos, sin, sign), Rows(positions, begins, table), first, config).launch(
+    rope(x, out, y, out_y, Angles(cos, sin, sign), Rows(positions, begins, offsets, table), first, config).launch(
         grid=cute.ceil_div(first + second, _THREADS), block=_THREADS, pdl=True
     )
 
@@ -120,7 +120,7 @@ def rope(
 
 def _head_part(c: RopeConfig, x: cute.Tensor, out: cute.Tensor, angles: Angles | None, rows: Rows, at: Int) -> None:
     """Compute the elements of one thread."""
-    positions, begins, table = rows
+    positions, begins, offsets, table = rows
     half = 0 if angles is None else angles.cos.shape[1]
     line, unit = divmod(cute.assume(at, range=(0, None)), _units(x, 2 * half))
     line, head = divmod(line, x.shape[2])
@@ -128,7 +128,7 @@ def _head_part(c: RopeConfig, x: cute.Tensor, out: cute.Tensor, angles: Angles |
     if batch < x.shape[3]:
         place, target, matrix = row, row, batch
         if c.begins or c.offsets:
-            place = row + begins[batch]
+            place = row + (offsets if c.offsets else begins)[batch]
         if c.positions:
             place = positions[row, batch]
         if c.begins:
@@ -192,7 +192,9 @@ def rope_text(config: RopeConfig | None = None) -> cute.Compiled:
     second = matrix if c.second else None
     angles = cute.Tensor[number(c.table), "(?,?):(?{div=8},1)", "align<16>"] if c.table else None
     positions = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.positions else None
-    begins = cute.Tensor[cute.Int32, "?:1"] if c.begins or c.offsets else None
+    begins, offsets = (cute.Tensor[cute.Int32, "?:1"] if is_there else None for is_there in (c.begins, c.offsets))
     table = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     sign = cute.Float32 if c.table else None
-    return cute.trace(launch, matrix, matrix, second, second, angles, angles, positions, begins, table, sign, config=c)
+    return cute.trace(
+        launch, matrix, matrix, second, second, angles, angles, positions, begins, offsets, table, sign, config=c
+    )

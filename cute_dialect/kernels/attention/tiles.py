@@ -38,6 +38,10 @@ class Problem(NamedTuple):
     units: Int  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
     parts: Int | None  # slices of the keys of a tile (split-KV), or None
     used: cute.Tensor | None  # number of keys of each sequence, or None
+    grown: Int | None  # keys of each sequence in addition to those of `used`, or None
+    used_q: cute.Tensor | None  # number of queries of each sequence, or None
+    pad: cute.Tensor | None  # keys before the first one of each sequence, or None
+    chunk: Int | None  # keys of a chunk, or None
     table: cute.Tensor | None  # pages of the keys of each sequence, (pages, B), or None
     blocks: BlockLists | None  # of a block mask, or None
 
@@ -128,7 +132,7 @@ class Tiles(TileSchedule):
 
     def may_lack(self) -> bool:
         """Return True if there can be tiles without queries."""
-        return self.paired or self.c.packed
+        return self.paired or self.c.packed or self.c.used_q
 
     def place(self, at: Int) -> Place:
         """Return the coordinates of a tile. One that does not exist starts past the last query."""
@@ -151,7 +155,12 @@ class Tiles(TileSchedule):
                 key_start = of_keys[batch]
                 keys = of_keys[batch + 1] - key_start
         if c.used:
-            keys = p.used[batch]
+            keys = p.used[batch] + p.grown
+        if c.used_q:
+            queries = p.used_q[batch]
+        if c.padded:
+            pad = p.pad[batch]
+            keys, key_start = cute.max(keys - pad, 0), key_start + pad
         matrix = 0 if c.packed else batch
         place = self._seen(
             Place(
@@ -203,6 +212,26 @@ class Tiles(TileSchedule):
         """Return the key aligned with the first query of a sequence."""
         return place.keys - place.queries if self.c.from_end else 0
 
+    def begin_of_window(self, own: Int) -> Int:
+        """Return the first key that a query sees; keys are bounded on the left.
+
+        Args:
+            own: The key that is aligned with the query.
+        """
+        begin = own - self.problem.left
+        return cute.max(begin, self._chunk(own)) if self.c.chunked else begin
+
+    def end_of_window(self, own: Int) -> Int:
+        """Return the end of the keys that a query sees; keys are bounded on the right."""
+        end = own + self.problem.right + 1
+        return cute.min(end, self._chunk(own) + self.problem.chunk) if self.c.chunked else end
+
+    def _chunk(self, own: Int) -> Int:
+        """Return the first key of a query's chunk.  Queries before the first key are in the chunk that ends there."""
+        chunk = cute.assume(self.problem.chunk, range=(1, None))
+        index = cute.assume(own if own >= 0 else -1 - own, range=(0, None)) // chunk
+        return (index if own >= 0 else -1 - index) * chunk
+
     def _seen(self, place: Place) -> Place:
         """Return a tile with its range of steps: at least one, whose keys may all be masked."""
         c, p, n = self.c, self.problem, self.c.tile_n
@@ -221,10 +250,9 @@ class Tiles(TileSchedule):
             end = cute.min(place.row + c.tile_m, self.end(place))
             if c.pack:
                 end = self.query(cute.max(end - 1, 0)) + 1
-            after = end + self.shift(place) + p.right
-            high = cute.min(high, after)
+            high = cute.min(high, self.end_of_window(end - 1 + self.shift(place)))
         if left:
-            low = cute.max(self.query(place.row) + self.shift(place) - p.left, 0)
+            low = cute.max(self.begin_of_window(self.query(place.row) + self.shift(place)), 0)
         last = cute.max(cute.ceil_div(cute.max(high, 0), n), 1)
         first = cute.min(low // n, last - 1)
         return place._replace(first=first, last=last)

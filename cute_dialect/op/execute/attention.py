@@ -44,7 +44,10 @@ __all__ = [
     "way_of",
 ]  # fmt: skip
 
-OPTIONAL_ARRAYS = ("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table")
+OPTIONAL_ARRAYS = (
+    "cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table", "seqused_q",
+    "leftpad_k",
+)  # fmt: skip
 """Arrays that a call may have, in the order of the torch operator's arguments."""
 
 _MOST = 64
@@ -133,7 +136,7 @@ def _one_query(form: Form) -> tuple[Form, int]:
 
     With one query, all heads that share keys see the same keys, so these heads are packed as queries without a mask.
     """
-    if form.packed or form.queries != 1 or form.depends_on_head or form.used or form.page:
+    if form.packed or form.queries != 1 or form.depends_on_head or form.has_lengths:
         return form, 0
     own = form.keys - 1 if form.from_end else 0
     low = max(0, own - form.left) if form.mask in ("left", "both") else 0
@@ -202,7 +205,8 @@ def _fields(form: Form) -> dict[str, Any]:
     scaled = form.scale <= 0 and not (softcap or form.alibi or form.bias or form.functions is not None)
     functions = {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
     functions |= {"functions": form.functions, "block_m": form.blocks[0], "block_n": form.blocks[1]}
-    return {**functions, "used": form.used, "page": form.page}
+    of_sequences = {"used": form.used, "used_q": form.used_q, "padded": form.padded, "page": form.page}
+    return {**functions, **of_sequences, "chunked": form.chunk > 0}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
@@ -238,7 +242,7 @@ def _time(form: Form, config: AttentionConfig) -> float:
     tiles, longest = tiles_of(form, config), float(form.keys)
     mean = longest
     if form.mask != "full":  # a tile loads the keys that any of its rows sees
-        wide = form.left + form.right if form.mask == "both" else form.keys / 2
+        wide = form.width if form.mask == "both" else form.keys / 2
         mean = min(mean, wide + (config.tile_m + config.tile_n) / 2)
     waves: float = -(-tiles // config.sms)
     if form.packed or _parts(form, config) > 1:  # the work is divided evenly
@@ -254,7 +258,7 @@ def _steps(form: Form, config: AttentionConfig) -> int:
     """Return the maximum number of key steps of a tile."""
     keys = -(-form.keys // form.batch) if form.packed and not form.page else form.keys
     if form.mask == "both":
-        keys = min(keys, form.left + form.right + config.tile_m)
+        keys = min(keys, form.width + config.tile_m)
     return max(1, -(-keys // config.tile_n))
 
 
@@ -339,8 +343,11 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
 
 
 def _lengths(one: RowCall, form: Form) -> list[Any]:
-    """Return the numbers of keys, and the pages as (pages, B)."""
-    found: list[Any] = [one.views["seqused_k"]._replace(strides=(1,))] if form.used else []
+    """Return the numbers of keys and queries, the keys before the first, the chunk, and the pages as (pages, B)."""
+    found: list[Any] = [one.views["seqused_k"]._replace(strides=(1,)), form.grown] if form.used else []
+    for name, is_there in (("seqused_q", form.used_q), ("leftpad_k", form.padded)):
+        found += [one.views[name]._replace(strides=(1,))] if is_there else []
+    found += [form.chunk] if form.chunk else []
     if form.page:
         table = one.views["page_table"]
         found.append(table._replace(shape=table.shape[::-1], strides=table.strides[::-1]))

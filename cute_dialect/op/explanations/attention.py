@@ -108,7 +108,8 @@ def explain_attention(
     q: Shaped, k: Shaped, v: Shaped = None, *, causal: bool | str = False, scale: float | None = None,
     window: Sequence[int | None] | None = None, softcap: float = 0.0, sinks: Shaped = None,
     alibi_slopes: Shaped = None, mask: Shaped = None, lse: bool = False, layout: str = "bhsd",
-    seqused_k: Shaped = None, page_table: Shaped = None, cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None,
+    seqused_k: Shaped = None, page_table: Shaped = None, seqused_q: Shaped = None, leftpad_k: Shaped = None,
+    seqused_k_offset: int = 0, attention_chunk: int = 0, cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None,
     max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
@@ -123,10 +124,14 @@ def explain_attention(
     views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
+    more |= {"seqused_q": seqused_q, "leftpad_k": leftpad_k}
     views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
-    form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, softcap)
+    form = form_of(
+        views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, softcap, seqused_k_offset,
+        attention_chunk,
+    )  # fmt: skip
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)

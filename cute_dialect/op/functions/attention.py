@@ -50,7 +50,8 @@ def attention(
     window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
     alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
     cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
-    max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None,
+    max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None, seqused_q: Array = None,
+    leftpad_k: Array = None, seqused_k_offset: int = 0, attention_chunk: int = 0,
     deterministic: bool | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
@@ -87,6 +88,12 @@ def attention(
             ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  Pages of 8, 16, 32,
             64 or a multiple of 128 keys are loaded by TMA, others by ``cp.async``.  Entries past the last key are not
             read.  ``q`` may be packed, with ``cu_seqlens_q`` alone.
+        seqused_q: number of queries of each sequence, i32 (B,).  Results of queries past it are unspecified.
+        leftpad_k: rows of ``k`` and ``v`` before the first key of each sequence, i32 (B,).  The key in row
+            ``leftpad_k[b]`` is key 0, and ``seqused_k`` counts the rows before it, too.  Not with ``page_table``.
+        seqused_k_offset: a number to add to each of ``seqused_k``, such as that of the keys just appended.
+        attention_chunk: a query sees keys in its own chunk of this many keys only; 0 for no chunks.  The key aligned
+            with the query determines the chunk.
         deterministic: compute gradients with the same bits in each run; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         out: array for the result; default: a new array.
@@ -111,10 +118,12 @@ def attention(
         max_seqlen_q,
         kernel,
         split_keys,
+        seqused_k_offset,
+        attention_chunk,
         deterministic,
         max_seqlen_k,
     )
-    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k)
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
         done = _KNOWN.again(how, *tensors)
@@ -126,7 +135,8 @@ def attention(
     if needs_gradients(alibi_slopes):
         raise UnsupportedError(f"{CALL}: alibi_slopes has no gradient; pass alibi_slopes.detach()")
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
-    operators = _operators((q, k, v, sinks, mask), others, {"seqused_k": seqused_k, "page_table": page_table})
+    constants = dict(zip(OPTIONAL_ARRAYS[5:], more[5:])) | {"attention_chunk": attention_chunk or None}
+    operators = _operators((q, k, v, sinks, mask), others, constants)
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
@@ -134,7 +144,7 @@ def attention(
         def compute() -> Any:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
-                deterministic, max_seqlen_k, logs,
+                deterministic, max_seqlen_k, logs, seqused_k_offset, attention_chunk,
             )  # fmt: skip
             return (result, found) if lse else result
 
@@ -158,7 +168,8 @@ def attended(
     """Compute :func:`attention` without gradients.
 
     Args:
-        numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel and split_keys.
+        numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel, split_keys, seqused_k_offset and
+            attention_chunk.
         more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
     how, tensors = _key(q, k, v, more, out, numbers)
@@ -167,10 +178,10 @@ def attended(
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
-    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, *_ = numbers
+    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, *_ = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
     one = RowCall(CALL, arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
-    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap)
+    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap, grown, chunk)
     check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():

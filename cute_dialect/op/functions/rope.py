@@ -128,9 +128,8 @@ def rotated(
             begins = _starts(one, "offsets", batch)
             _check_positions(one, rows, of_rows, begins)
             flat = [m for pair in matrices for m in pair]
-            one.launch(
-                RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, -1.0 if inverse else 1.0
-            )
+            sign = -1.0 if inverse else 1.0
+            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, sign)
     result = tuple(results) if is_pair else results[0]
     if usual:
         one.remember(_KNOWN, how, tensors, result)
@@ -139,8 +138,8 @@ def rotated(
 
 def append_kv(
     k_cache: Array, v_cache: Array, k: Array, v: Array, seqused_k: Array, *, page_table: Array = None,
-    cos: Array = None, sin: Array = None, interleaved: bool = False, layout: str = "bhsd", device: object = None,
-    stream: object = None, **run: Unpack[Interpreted],
+    cos: Array = None, sin: Array = None, interleaved: bool = False, offsets: Array = None, layout: str = "bhsd",
+    device: object = None, stream: object = None, **run: Unpack[Interpreted],
 ) -> None:  # fmt: skip
     """Append keys and values to a cache, in one launch.
 
@@ -152,14 +151,16 @@ def append_kv(
         seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit into the cache.
         page_table: pages of each sequence, i32 (B, P), as in :func:`cute_dialect.op.attention`.
         cos, sin, interleaved: tables of :func:`cute_dialect.op.rope`, which is applied to ``k`` at its positions.
+        offsets: position of the first new row of each sequence, i32 (B,); default: ``seqused_k``.
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
         device, stream, run: as in :func:`cute_dialect.op.mm`.
     """
     call = "append_kv"
     if run:
         check_keywords(call, append_kv, run)
-    how = (interleaved, layout, page_table is None, cos is None)
-    tensors = tuple([t for t in (k_cache, v_cache, k, v, seqused_k, page_table, cos, sin) if t is not None])
+    given = (k_cache, v_cache, k, v, seqused_k, page_table, cos, sin, offsets)
+    how = (interleaved, layout, page_table is None, cos is None, offsets is None)
+    tensors = tuple([t for t in given if t is not None])
     usual = device is None and stream is None and not run and not _APPENDED.is_traced()
     if usual and _APPENDED.again(how, *tensors) is not None:
         return
@@ -168,15 +169,17 @@ def append_kv(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def compute() -> None:
-            CUTE.append_kv(k_cache, v_cache, k, v, seqused_k, page_table, cos, sin, interleaved, layout)
+            CUTE.append_kv(*given, interleaved, layout)
 
         return call_operator(call, compute, k, device, stream, run, "k")
     if (cos is None) != (sin is None):
         raise UnsupportedError(
             f"{call}: {'sin' if cos is None else 'cos'} is given alone; pass cos and sin, or neither"
         )
+    if offsets is not None and cos is None:
+        raise UnsupportedError(f"{call}: offsets is given without cos and sin; omit it")
     arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
-    arrays |= {"seqused_k": seqused_k, "page_table": page_table}
+    arrays |= {"seqused_k": seqused_k, "page_table": page_table, "offsets": offsets}
     one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
     batch, rows = _check_rows(one, ("k", "v"), layout)
     _check_cache(one, batch, layout)
@@ -191,7 +194,7 @@ def append_kv(
     if cos is not None:
         _check_tables(one, ("k",))
     kind = "" if cos is None else one.views["cos"].dtype
-    c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, page=page)
+    c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, offsets=offsets is not None, page=page)
     with one.on():
         if 0 not in one.views["k"].shape:
             flat = [x for key in "kv" for x in (_matrix(one, key, layout), _cache(one, f"{key}_cache", layout))]
@@ -199,13 +202,13 @@ def append_kv(
             if page:
                 view = one.views["page_table"]
                 table = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
-            begins = _starts(one, "seqused_k", batch)
+            begins, first = _starts(one, "seqused_k", batch), _starts(one, "offsets", batch)
             _check_room(one, rows, layout, begins)
             if cos is not None:
-                _check_positions(one, rows, None, begins)
+                _check_positions(one, rows, None, begins if first is None else first)
             sign = None if cos is None else 1.0
             angles = () if cos is None else _angles(one)
-            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, table, sign)
+            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, first, table, sign)
     if usual:
         one.remember(_APPENDED, how, tensors, k_cache)
 

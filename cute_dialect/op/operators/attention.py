@@ -98,22 +98,27 @@ def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
 
 def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
-    alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None, causal: str,
-    left: int, right: int, scale: float | None, layout: str, max_seqlen_q: int | None, softcap: float,
-    deterministic: bool | None, max_seqlen_k: int | None, lse: bool,
+    alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None,
+    seqused_q: Tensor | None, leftpad_k: Tensor | None, causal: str, left: int, right: int, scale: float | None,
+    layout: str, max_seqlen_q: int | None, softcap: float, deterministic: bool | None, max_seqlen_k: int | None,
+    lse: bool, seqused_k_offset: int, attention_chunk: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = Mask(causal, left, right, scale, layout, max_seqlen_q).window
     found = functions.attended(
-        q, k, v, (causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None),
-        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table),
+        q, k, v,
+        (
+            causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None, seqused_k_offset,
+            attention_chunk,
+        ),
+        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k),
         device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
 def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    layout, lse = more[11], more[-1]
+    layout, lse = more[13], more[18]
     like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
         result = torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
@@ -125,12 +130,13 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _CACHES, _ARGUMENTS = 8, 2, 20
-"""Arguments of the operator: tensors that have gradients or affect them, tensors of caches, and all."""
+_TENSORS, _CACHES, _REST, _ARGUMENTS = 8, 4, 3, 24
+"""Arguments of the operator: tensors that have gradients or affect them, other tensors, arguments that do not affect
+gradients, and all."""
 
 
 def keep(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.mask = inputs[_TENSORS + _CACHES : -1]
+    ctx.mask = inputs[_TENSORS + _CACHES : -_REST]
     ctx.save_for_backward(*inputs[:5], *output, *inputs[5:_TENSORS])
     ctx.set_materialize_grads(False)
     ctx.settings = _settings
@@ -239,10 +245,10 @@ def append(
     k_cache: Tensor, v_cache: Tensor, k: Tensor, v: Tensor, seqused_k: Tensor, page_table: Tensor | None,
     *rotation: Any,
 ) -> None:  # fmt: skip
-    cos, sin, interleaved, layout = rotation
+    cos, sin, offsets, interleaved, layout = rotation
     append_kv(
         k_cache, v_cache, k, v, seqused_k, page_table=page_table, cos=cos, sin=sin, interleaved=interleaved,
-        layout=layout, device="cpu" if k.device.type == "cpu" else None,
+        offsets=offsets, layout=layout, device="cpu" if k.device.type == "cpu" else None,
     )  # fmt: skip
 
 

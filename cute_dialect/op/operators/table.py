@@ -112,7 +112,9 @@ OPERATORS = (
     ),
     # Attention.
     Operator(
-        "attention", f"({_SEQUENCES}, Tensor? seqused_k, Tensor? page_table, {_MASK}, bool lse) -> {_PAIR}",
+        "attention",
+        f"({_SEQUENCES}, Tensor? seqused_k, Tensor? page_table, Tensor? seqused_q, Tensor? leftpad_k, {_MASK}, "
+        f"bool lse, int seqused_k_offset, int attention_chunk) -> {_PAIR}",
         attention.forward, attention.fake, attention.keep, attention.backward,
     ),
     Operator(
@@ -134,7 +136,7 @@ OPERATORS = (
     Operator(
         "append_kv",
         "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor seqused_k, Tensor? page_table, "
-        "Tensor? cos, Tensor? sin, bool interleaved, str layout) -> ()",
+        "Tensor? cos, Tensor? sin, Tensor? offsets, bool interleaved, str layout) -> ()",
         attention.append, attention.fake_append, mutates=("k_cache", "v_cache"),
     ),
     # Quantization.

@@ -47,7 +47,7 @@ SPELLINGS = {
     "kv_layout": "use layout", "qkv_format": "use layout", "enable_gqa": "omit it: k and v may have fewer heads",
     "pack_gqa": "omit it: heads that share keys are packed automatically",
     "block_table": "use page_table", "cache_seqlens": "use seqused_k", "kv_indices": "use page_table",
-    "kv_lens": "use seqused_k", "seq_lens": "use seqused_k",
+    "kv_lens": "use seqused_k", "seq_lens": "use seqused_k", "cache_leftpad": "use leftpad_k",
     "dropout_p": "omit it: dropout is not supported", "query": "use q", "key": "use k", "value": "use v",
     "num_kv_groups": "omit it: k and v may have fewer heads",
 }  # fmt: skip
@@ -81,6 +81,10 @@ class Form(NamedTuple):
     alibi: bool = False  # scores fall with the distance of query and key
     sinks: str = ""  # element type of the sinks, "" for none
     used: bool = False  # the number of keys of each sequence is an array
+    grown: int = 0  # keys of each sequence in addition to those of that array
+    used_q: bool = False  # the number of queries of each sequence is an array
+    padded: bool = False  # the number of keys to skip at the beginning of each sequence is an array
+    chunk: int = 0  # a query sees the keys of its own chunk of this many; 0: no chunks
     page: int = 0  # keys of a page; 0: keys are contiguous.  ``keys`` then counts those of all pages of a sequence
     functions: ScoreGraph | None = None  # functions of scores and of visible keys
     blocks: tuple[int, int] = (0, 0)  # queries and keys of the blocks of a block mask
@@ -96,6 +100,16 @@ class Form(NamedTuple):
         return self.alibi or bool(self.bias) or bool(self.sinks) or self.functions is not None or self.blocks[1] > 0
 
     @property
+    def has_lengths(self) -> bool:
+        """Return True if arrays have the numbers or the places of the keys or queries of each sequence."""
+        return self.used or self.used_q or self.padded or self.page > 0
+
+    @property
+    def width(self) -> int:
+        """Largest number of keys of a query that are bounded on both sides."""
+        return min(self.left + self.right, self.chunk or self.left + self.right)
+
+    @property
     def rows(self) -> int:
         """Number of queries of the longest sequence."""
         return self.queries if self.longest is None else min(self.longest, self.queries)
@@ -108,7 +122,7 @@ class Form(NamedTuple):
 
 def form_of(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, lse: bool, layout: str,
-    longest: object, element: str, softcap: object = 0.0,
+    longest: object, element: str, softcap: object = 0.0, grown: object = 0, chunk: object = 0,
 ) -> Form:  # fmt: skip
     """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
     check_flag(CALL, "lse", lse)
@@ -156,9 +170,20 @@ def form_of(
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
+    grown, chunk = _count("seqused_k_offset", grown), _count("attention_chunk", chunk)
     used = views.get("seqused_k")
     if used is not None:
-        _check_lengths(used, batch, keys, views.get("cu_seqlens_k"))
+        _check_lengths("seqused_k", used, batch, keys, views.get("cu_seqlens_k"), grown)
+    elif grown:
+        raise UnsupportedError(f"{CALL}: seqused_k_offset is {grown}, but there is no seqused_k; omit seqused_k_offset")
+    used_q, pad = views.get("seqused_q"), views.get("leftpad_k")
+    if used_q is not None:
+        _check_lengths("seqused_q", used_q, batch, queries, views.get("cu_seqlens_q"))
+    if pad is not None:
+        for name in ("page_table", "mask"):
+            if name in views:
+                raise UnsupportedError(f"{CALL}: leftpad_k cannot be combined with {name}; omit one of them")
+        _check_lengths("leftpad_k", pad, batch, keys, views.get("cu_seqlens_k"))
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not is_number(scale) or not math.isfinite(scale):
@@ -169,17 +194,24 @@ def form_of(
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
+    if chunk:
+        left, right = (_UNBOUNDED if x is None else x for x in (left, right))
     if table is not None and table.device < 0 and left is None:  # a window may leave the first pages unread
-        ends = [table.shape[1]] * batch if used is None else [-(-length // page) for length in numbers_of(used)]
+        lengths = [] if used is None else [length + grown for length in numbers_of(used)]
+        ends = [table.shape[1]] * batch if used is None else [-(-length // page) for length in lengths]
         check_pages(CALL, table, pages, [range(end) for end in ends])
-    from_end = direction == "bottom_right" and (packed or used is not None or queries != keys)
+    varies = packed or used is not None or used_q is not None or pad is not None
+    from_end = direction == "bottom_right" and (varies or queries != keys)
+    if from_end and not packed and queries == 1 and not chunk:
+        right = None  # The last query sees all keys.
     mask = {(False, False): "full", (False, True): "right", (True, False): "left", (True, True): "both"}[
         left is not None, right is not None
     ]
     form = Form(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
         min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
-        float(softcap), used=used is not None, page=page,
+        float(softcap), used=used is not None, grown=grown, used_q=used_q is not None, padded=pad is not None,
+        chunk=chunk, page=page,
     )  # fmt: skip
     return _with_score_arrays(form, views)
 
@@ -209,19 +241,34 @@ def check_pages(call: str, table: ArrayView, pages: int, used: Sequence[range]) 
                 raise ShapeError(f"{call}: page_table[{b}, {i}] is {found}; pass pages from 0 to {pages - 1}")
 
 
-def _check_lengths(used: ArrayView, batch: int, keys: int, begins: ArrayView | None) -> None:
-    """Check ``seqused_k``, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError."""
+def _count(name: str, x: object) -> int:
+    """Return an argument that is an int of 0 or more, or None for 0.  Raises UnsupportedError."""
+    found = 0 if x is None else x
+    if type(found) is not int or not 0 <= found < _UNBOUNDED:
+        raise UnsupportedError(f"{CALL}: {name} is {x!r}; pass an int of 0 or more")
+    return found
+
+
+def _check_lengths(name: str, used: ArrayView, batch: int, rows: int, begins: ArrayView | None, grown: int = 0) -> None:
+    """Check a length of each sequence, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError.
+
+    Args:
+        name: the argument.
+        rows: largest length.
+        begins: offsets of packed sequences, or None.
+        grown: rows of each sequence in addition to its length.
+    """
     if used.dtype != "i32":
-        raise DtypeError(f"{CALL}: seqused_k has dtype {used.dtype}; pass an i32 array")
+        raise DtypeError(f"{CALL}: {name} has dtype {used.dtype}; pass an i32 array")
     if used.shape != (batch,):
-        raise ShapeError(f"{CALL}: seqused_k has shape {used.shape}; pass one length per sequence, ({batch},)")
+        raise ShapeError(f"{CALL}: {name} has shape {used.shape}; pass one length per sequence, ({batch},)")
     if used.strides[0] != 1 and batch > 1:
-        raise LayoutError(f"{CALL}: seqused_k has strides {used.strides}; pass a contiguous array")
+        raise LayoutError(f"{CALL}: {name} has strides {used.strides}; pass a contiguous array")
     if used.device < 0:
-        room = [keys] * batch if begins is None else [y - x for x, y in pairwise(numbers_of(begins))]
+        room = [rows] * batch if begins is None else [y - x for x, y in pairwise(numbers_of(begins))]
         for length, most in zip(numbers_of(used), room):
-            if not 0 <= length <= most:
-                raise ShapeError(f"{CALL}: seqused_k has a length of {length}; pass lengths from 0 to {most}")
+            if not 0 <= length <= most - grown:
+                raise ShapeError(f"{CALL}: {name} has a length of {length}; pass lengths from 0 to {most - grown}")
 
 
 def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:

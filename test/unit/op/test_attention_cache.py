@@ -35,13 +35,21 @@ def cache(lengths: list[int], page: int, heads: int, size: int, seed: int = 0) -
     return keys, values, table, sequences
 
 
-def reference(q: Any, k: Any, v: Any, left: int | None = None, causal: bool = False) -> tuple[Any, Any]:
-    """Return the result and the logsumexp of (S, H, D); the last query is aligned with the last key."""
+def reference(
+    q: Any, k: Any, v: Any, left: int | None = None, causal: bool | str = False, chunk: int = 0
+) -> tuple[Any, Any]:
+    """Return the result and the logsumexp of (S, H, D); the last query is aligned with the last key.
+
+    With ``causal="top_left"`` the first query is aligned with the first key.
+    """
     share = q.shape[1] // k.shape[1]
     a, b, c = (np.repeat(x.astype(np.float64), n, 1).swapaxes(0, 1) for x, n in ((q, 1), (k, share), (v, share)))
     scores = a @ b.swapaxes(1, 2) * q.shape[-1] ** -0.5
-    own, at = np.arange(len(q))[:, None] + len(k) - len(q), np.arange(len(k))[None]
-    hidden = (at > own) & causal
+    own, at = np.arange(len(q))[:, None], np.arange(len(k))[None]
+    own = own if causal == "top_left" else own + len(k) - len(q)
+    hidden = (at > own) & bool(causal)
+    if chunk:
+        hidden |= at // chunk != own // chunk
     if left is not None:
         hidden |= at < own - left
     scores = np.where(hidden, -np.inf, scores)
@@ -120,6 +128,53 @@ def test_lengths_in_use(split: int) -> None:
     check(result.reshape(q.shape), logs.reshape(4, 2, 9).swapaxes(0, 1), q, sequences)
 
 
+@pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
+@pytest.mark.sample("5 queries in chunks")
+@pytest.mark.parametrize(
+    ("queries", "keys", "heads", "causal", "given", "split"),
+    [
+        pytest.param(5, 150, (8, 2), "bottom_right", {"chunk": 40, "used": [140, 4, 33], "grown": 3}, 2,
+                     id="5 queries in chunks"),
+        pytest.param(1, 150, (8, 2), "bottom_right", {"used": [140, 0, 33], "grown": 3}, 2, id="1 query"),
+        pytest.param(150, 150, (2, 1), "top_left", {"chunk": 48}, None, id="150 queries in chunks"),
+        pytest.param(150, 100, (2, 1), "bottom_right", {"chunk": 33, "left": 20}, None, id="queries before all keys"),
+        pytest.param(
+            200, 300, (2, 2), "bottom_right", {"pad": [0, 280, 77], "queries": [3, 200, 130]}, None, id="padding",
+        ),
+        pytest.param(
+            9, 300, (4, 2), "bottom_right", {"pad": [0, 90, 77], "used": [200, 80, 300], "queries": [3, 0, 9]}, 3,
+            id="padding and 9 queries",
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_sequences(
+    queries: int, keys: int, heads: tuple[int, int], causal: str, given: dict[str, Any], split: int | None
+) -> None:
+    """Numbers of queries and keys, keys to skip, and chunks; NaN is before and after the keys and the queries."""
+    rng, arrays = np.random.default_rng(6), dict[str, Any]()
+    q, k, v = (
+        rng.standard_normal((3, s, h, 64)).astype(np.float16)
+        for s, h in ((queries, heads[0]), (keys, heads[1]), (keys, heads[1]))
+    )
+    ends = [n + given.get("grown", 0) for n in given.get("used", [keys] * 3)]
+    first, rows, sequences = given.get("pad", [0] * 3), given.get("queries", [queries] * 3), list[Any]()
+    for b, (i, j, n) in enumerate(zip(first, ends, rows)):
+        sequences.append([x.copy() for x in (q[b, :n], k[b, i:j], v[b, i:j])])
+        q[b, n:] = np.nan
+        for x in (k, v):
+            x[b, :i] = x[b, j:] = np.nan
+    for name, key in (("seqused_k", "used"), ("leftpad_k", "pad"), ("seqused_q", "queries")):
+        arrays |= {name: np.array(given[key], np.int32)} if key in given else {}
+    window = (given["left"], None) if "left" in given else None
+    result, logs = op.attention(
+        q, k, v, **arrays, seqused_k_offset=given.get("grown", 0), attention_chunk=given.get("chunk", 0), causal=causal,
+        window=window, lse=True, layout="bshd", split_keys=split, device="cpu", checks=CHECKS,
+    )  # fmt: skip
+    how = {"causal": causal, "chunk": given.get("chunk", 0), "left": given.get("left")}
+    for b, (x, *one) in enumerate(sequences):
+        check(result[None, b, : len(x)], logs[None, b, :, : len(x)], x[None], [one], **how)
+
+
 def test_few_queries_are_packed() -> None:
     found = op.explain(op.attention, (16, 32, 4, 128), (16, 4, 8192, 128), element="bf16", causal="bottom_right")
     assert found.config.pack and found.config.tile_m == 64 and found.tiles == 16 * 4
@@ -163,6 +218,12 @@ TABLE, USED = np.zeros((2, 3), np.int32), np.array([48, 3], np.int32)
             "cu_seqlens_k cannot be combined with page_table",
         ),
         ({"block_table": TABLE}, op.ArgumentError, "'block_table'; use page_table"),
+        ({"seqused_k_offset": 1}, op.ShapeError, "seqused_k has a length of 48; pass lengths from 0 to 47"),
+        ({"seqused_k_offset": -1}, op.UnsupportedError, "seqused_k_offset is -1; pass an int of 0 or more"),
+        ({"seqused_k": None, "seqused_k_offset": 1}, op.UnsupportedError, "is 1, but there is no seqused_k; omit"),
+        ({"attention_chunk": 2.5}, op.UnsupportedError, "attention_chunk is 2.5; pass an int of 0 or more"),
+        ({"seqused_q": USED}, op.ShapeError, "seqused_q has a length of 48; pass lengths from 0 to 1"),
+        ({"leftpad_k": USED}, op.UnsupportedError, "leftpad_k cannot be combined with page_table; omit one"),
     ],
 )
 def test_errors(given: dict[str, Any], error: type[op.OpError], words: str) -> None:

@@ -60,9 +60,25 @@ def test_packed_sequences() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("paged", [False, True])
-def test_decoding(paged: bool) -> None:
-    """New keys are rotated and appended, and queries see them."""
+def test_parts_of_packed_sequences() -> None:
+    """``seqused_q`` and ``seqused_k``, and chunks of keys."""
+    q, k, v = normal(30, 2, 64), normal(40, 2, 64, seed=1), normal(40, 2, 64, seed=2)
+    begins = [torch.tensor(x, dtype=torch.int32) for x in ([0, 10, 30], [0, 15, 40])]
+    used_q, used_k = (torch.tensor(x, dtype=torch.int32) for x in ([7, 20], [9, 25]))
+    found = flash_attn.flash_attn_varlen_func(q, k, v, *begins, 20, 25, causal=True, seqused_q=used_q, seqused_k=used_k)
+    for i, m, j, n in ((0, 7, 0, 9), (10, 20, 15, 25)):
+        want = reference(*(x[None] for x in (q[i : i + m], k[j : j + n], v[j : j + n])), causal=True)
+        assert close(found[None, i : i + m], want)
+    found = flash_attn.flash_attn_func(q[None], k[None, :30], v[None, :30], causal=True, attention_chunk=10)
+    for i in range(0, 30, 10):
+        want = reference(*(x[None, i : i + 10] for x in (q, k, v)), causal=True)
+        assert close(found[:, i : i + 10], want)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paged", [False, True, None])
+def test_decoding(paged: bool | None) -> None:
+    """New keys are rotated and appended, and queries see them.  The cache has pages, or keys to skip (None)."""
     used, cache = torch.tensor([20, 3], dtype=torch.int32), [normal(2, 32, 2, 64, seed=i) for i in range(2)]
     q, k, v = normal(2, 2, 4, 64, seed=5), normal(2, 2, 2, 64, seed=6), normal(2, 2, 2, 64, seed=7)
     angles = torch.randn(40, 16, generator=torch.Generator().manual_seed(1))
@@ -75,15 +91,19 @@ def test_decoding(paged: bool) -> None:
         for x, y in zip(mine, cache):
             x[table.flatten().long()] = y.reshape(4, 16, 2, 64)
         given["block_table"] = table
+    skipped = [0, 0] if paged is not None else [9, 2]
+    if paged is None:
+        given["cache_leftpad"] = torch.tensor(skipped, dtype=torch.int32)
     found = flash_attn.flash_attn_with_kvcache(q, *mine, k, v, cos, sin, used, causal=True, **given)
     for b, n in enumerate(used.tolist()):
-        c, s = (t[n : n + 2, None] for t in (cos, sin))
+        i = skipped[b]
+        c, s = (t[n - i : n - i + 2, None] for t in (cos, sin))
         a, d = (x[b, ..., 0:32:2].float() for x in (q, k)), (x[b, ..., 1:32:2].float() for x in (q, k))
         turned = [torch.stack([x * c - y * s, x * s + y * c], -1).flatten(-2) for x, y in zip(a, d)]
         q1, k1 = (torch.cat([x.half(), y[b, ..., 32:]], -1)[None] for x, y in zip(turned, (q, k)))
         keys, values = (
-            torch.cat([cache[0][b : b + 1, :n], k1], 1),
-            torch.cat([cache[1][b : b + 1, :n], v[b : b + 1]], 1),
+            torch.cat([cache[0][b : b + 1, i:n], k1], 1),
+            torch.cat([cache[1][b : b + 1, i:n], v[b : b + 1]], 1),
         )
         assert close(found[b : b + 1], reference(q1, keys, values, causal=True))
     assert used.tolist() == [20, 3]
@@ -91,7 +111,7 @@ def test_decoding(paged: bool) -> None:
 
 @pytest.mark.end_to_end  # Two kernels are compiled and run.
 def test_a_step_of_a_key_value_cache() -> None:
-    """``flash_attn_with_kvcache`` is one recording: it appends, adds 1 to the lengths, and attends."""
+    """``flash_attn_with_kvcache`` is one recording of an append and an attention."""
     caches = [normal(2, 32, 1, 64, seed=i) for i in range(2)]
     known = KnownCalls(tf32=False)
     with (
@@ -187,7 +207,15 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
             lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS[1:]),
             op.ShapeError, r"cache_batch_idx is \[4\]; pass sequences of the cache, from 0 to 0",
         ),
-        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_leftpad=Q), op.UnsupportedError, "cache_leftpad"),
+        (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_leftpad=Q), op.ShapeError, "cache_leftpad is torch"),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, block_table=BEGINS[None], cache_leftpad=BEGINS),
+            op.UnsupportedError, "cache_leftpad cannot be combined with a page table; omit one of them",
+        ),
+        (
+            lambda: flash_attn.flash_attn_func(Q, K, K, attention_chunk=4),
+            op.UnsupportedError, "attention_chunk is 4 without causal=True, which needs as many queries as keys",
+        ),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q, Q), op.UnsupportedError, "without cache_seqlens"),
         (
             lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS, block_table=BEGINS[None]),
