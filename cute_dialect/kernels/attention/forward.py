@@ -477,12 +477,9 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     bias = cute.Uint8 if c.bias == "i1" else number(c.bias or "f32")
     found["bias"] = cute.Tensor[bias, "(?,?,?,?):(?,?,?,?)"] if c.bias else None
     found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
-    lengths = cute.Tensor[cute.Int32, "?:1"]
-    for name, kind, is_there in (
-        ("used", lengths, c.used), ("grown", cute.Int32, c.used), ("used_q", lengths, c.used_q),
-        ("pad", lengths, c.padded), ("chunk", cute.Int32, c.chunked),
-    ):  # fmt: skip
-        found[name] = kind if is_there else None
+    lengths = {"used": c.used, "used_q": c.used_q, "pad": c.padded}
+    found |= {name: cute.Tensor[cute.Int32, "?:1"] if given else None for name, given in lengths.items()}
+    found |= {name: cute.Int32 if given else None for name, given in (("grown", c.used), ("chunk", c.chunked))}
     found["table"] = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     found["captured"] = captured_types(c.functions)
     counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))

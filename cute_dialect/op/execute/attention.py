@@ -45,9 +45,9 @@ __all__ = [
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
-    "cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "seqused_k", "page_table", "seqused_q",
-    "leftpad_k",
-)  # fmt: skip
+    *("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask"),
+    *("seqused_k", "page_table", "seqused_q", "leftpad_k"),
+)
 """Arrays that a call may have, in the order of the torch operator's arguments."""
 
 _MOST = 64

@@ -36,7 +36,7 @@ from cute_dialect.op.execute.attention import (
     log_matrix,
     readable_matrix,
 )
-from cute_dialect.op.problems.attention import Form, form_of, is_readable
+from cute_dialect.op.problems.attention import Form, Numbers, form_of, is_readable
 from cute_dialect.op.problems.flex_attention import QUERY_LISTS
 from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.runtime.arrays import ArrayView, view_of
@@ -329,7 +329,7 @@ def backward_form(
     """Return the checked call whose gradients are computed.  Raises OpError."""
     if "lse" not in views:
         raise ShapeError(f"{BACKWARD_CALL}: lse is None; pass the lse of op.attention(…, lse=True)")
-    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype, softcap)
+    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype, Numbers(softcap))
     wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
     for key, shape in wanted.items():
         view = views.get(key)

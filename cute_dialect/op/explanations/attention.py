@@ -35,7 +35,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
-from cute_dialect.op.problems.attention import Form, form_of, is_readable, numbers_of
+from cute_dialect.op.problems.attention import Form, Numbers, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
@@ -128,10 +128,8 @@ def explain_attention(
     views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
-    form = form_of(
-        views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, softcap, seqused_k_offset,
-        attention_chunk,
-    )  # fmt: skip
+    numbers = Numbers(softcap, seqused_k_offset, attention_chunk)
+    form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, numbers)
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)

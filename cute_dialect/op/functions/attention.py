@@ -33,7 +33,7 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
-from cute_dialect.op.problems.attention import CALL, SPELLINGS, direction_of, form_of, window_of
+from cute_dialect.op.problems.attention import CALL, SPELLINGS, Numbers, direction_of, form_of, window_of
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -181,7 +181,7 @@ def attended(
     causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, *_ = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
     one = RowCall(CALL, arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
-    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, softcap, grown, chunk)
+    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, Numbers(softcap, grown, chunk))
     check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():

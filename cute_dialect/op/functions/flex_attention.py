@@ -35,7 +35,7 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
-from cute_dialect.op.problems.attention import CALL, Form, form_of, is_number
+from cute_dialect.op.problems.attention import CALL, Form, Numbers, form_of, is_number
 from cute_dialect.op.problems.flex_attention import (
     FLEX,
     KEY_LISTS,
@@ -105,7 +105,7 @@ class FlexCall(NamedTuple):
 
     def form(self, one: RowCall, lse: bool) -> Form:
         """Return the checked call.  Raises OpError."""
-        form = form_of(one.views, False, self.scale, None, lse, "bhsd", None, one.element)
+        form = form_of(one.views, False, self.scale, None, lse, "bhsd", None, one.element, Numbers())
         if self.blocks[1]:
             if self.lengths != (form.queries, form.keys):
                 raise ShapeError(

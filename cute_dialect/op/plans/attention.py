@@ -38,7 +38,7 @@ from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
-from cute_dialect.op.problems.attention import Form, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.problems.attention import Form, Numbers, direction_of, form_of, is_readable, window_of
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -132,7 +132,15 @@ class Attention(Recorded):
         if one.element != self.element:
             raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
-            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element, self.softcap
+            one.views,
+            self.causal,
+            self.scale,
+            self.window,
+            self.lse,
+            self.layout,
+            longest,
+            one.element,
+            Numbers(self.softcap),
         )
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")

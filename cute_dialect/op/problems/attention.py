@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "check_layout", "check_pages", "check_rising", "direction_of",
+    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages", "check_rising", "direction_of",
     "element_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
@@ -120,9 +120,17 @@ class Form(NamedTuple):
         return (self.heads, self.queries) if self.packed else (self.batch, self.heads, self.queries)
 
 
+class Numbers(NamedTuple):
+    """Arguments of a call that are numbers, not checked."""
+
+    softcap: object = 0.0
+    seqused_k_offset: object = 0
+    attention_chunk: object = 0
+
+
 def form_of(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, lse: bool, layout: str,
-    longest: object, element: str, softcap: object = 0.0, grown: object = 0, chunk: object = 0,
+    longest: object, element: str, numbers: Numbers,
 ) -> Form:  # fmt: skip
     """Return the checked call.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
     check_flag(CALL, "lse", lse)
@@ -170,6 +178,7 @@ def form_of(
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
+    softcap, grown, chunk = numbers
     grown, chunk = _count("seqused_k_offset", grown), _count("attention_chunk", chunk)
     used = views.get("seqused_k")
     if used is not None:
