@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages", "check_rising", "direction_of",
-    "element_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
+    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages", "check_rising",
+    "direction_of", "element_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
