@@ -2,8 +2,7 @@
 
 Row functions, elementwise functions and attention use it.
 
-Arrays belong to torch, NumPy or any library that kernels accept.  Calls of torch tensors on a GPU are cached with
-their copies (:meth:`RowCall.remember`).
+Arrays belong to torch, NumPy or any library that kernels accept.
 """
 
 # torch is not installed where types are checked. Arrays belong to any library.
@@ -22,10 +21,9 @@ from cute_dialect.kernels.rows.config import BITS
 from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here, read_all
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
-from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
-from cute_dialect.op.execute.recording import Recording, launched
+from cute_dialect.op.execute.recording import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -85,8 +83,6 @@ class RowCall:
         elements: Sequence[str] = tuple(BITS), *, stream: object = None, run: Interpreted | None = None,
     ) -> None:  # fmt: skip
         self.name, self.arrays = name, dict(arrays)
-        self._steps: list[tuple[Any, ...]] = []
-        self._made: list[Any] = []
         self._stream, self._run, device = stream, run or {}, chosen_device(device)
         options: dict[str, Any] = {key: value for key, value in self._run.items() if key != "report"}
         check_options(name, device, options)
@@ -192,17 +188,11 @@ class RowCall:
 
     def indices(self, count: int, shape: Sequence[int]) -> ArrayView:
         """Return the integers below ``count`` as a new i32 array of a shape."""
-        made = self._library.indices(self.name, count, self.x).reshape(tuple(shape))
-        self._made.append(made)
-        return view_of(made)
+        return view_of(self._library.indices(self.name, count, self.x).reshape(tuple(shape)))
 
     def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
-        """Return a copy, contiguous by default, and record it for replays."""
-        made = self._library.copied(view, strides or _packed(view.shape))
-        if view.library == "torch":
-            self._made.append(made.keep)
-            self._steps.append((self._library.native(made), self._library.native(view)))
-        return made
+        """Return a copy, contiguous by default."""
+        return self._library.copied(view, strides or _packed(view.shape))
 
     def packed(self, key: str) -> ArrayView:
         """Return a contiguous copy of an array."""
@@ -229,9 +219,7 @@ class RowCall:
         """Return the array passed as ``out``, or allocate one.  Raises LayoutError."""
         given = self.views.get(out)
         if given is None:
-            made = self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
-            self._made.append(made)
-            return made
+            return self._library.empty(self.name, shape, element or self.element, self.arrays[self.first])
         self.expect(out, tuple(shape))
         if 0 not in given.shape and (_as_matrix(given) is None or 0 in _steps(given)):
             raise LayoutError(
@@ -248,9 +236,7 @@ class RowCall:
             steps[i], step = step, step * shape[i]
         view = self._library.strided(shape, steps, element or self.element, self.x)
         # Allocate a tensor, not a view: the result of an autograd function could not be written in place as a view.
-        made = view.keep if view.library == "torch" else self._library.native(view)
-        self._made.append(made)
-        return made
+        return view.keep if view.library == "torch" else self._library.native(view)
 
     # -------------------------------------------------------------------------------------------------------- launching
 
@@ -277,28 +263,6 @@ class RowCall:
         report = launched(found, *args, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:
             self._run["report"](report)
-        self._steps.append((found, args, {}))
-
-    def remember(self, known: KnownCalls, how: object, tensors: Sequence[Any], result: Any) -> None:
-        """Cache the call if its arrays are torch tensors on a GPU; ``known.again(how, *tensors)`` then replays it.
-
-        Args:
-            known: the cache.
-            how: arguments other than tensors.
-            tensors: all tensors that the call reads, and the output if one was passed.
-            result: the value that the call returns.
-        """
-        if self.x.library != "torch" or self.cpu or not self._steps:
-            return
-        recording = Recording(tensors)
-        for t in self._made:
-            recording.make(t)
-        for step in self._steps:
-            if len(step) == 2:
-                recording.copy(*step)
-            else:
-                recording.note(*step)
-        known.remember(how, tensors, recording, result)
 
 
 def _steps(view: ArrayView) -> list[int]:

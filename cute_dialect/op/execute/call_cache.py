@@ -26,16 +26,15 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
-from cute_dialect.op.execute.recording import CURRENT, Recording, is_eager, is_transformed, recorded
+from cute_dialect.op.execute.recording import CURRENT, is_eager, is_transformed, recorded
 from cute_dialect.runtime import native
 from cute_dialect.runtime.fast_call import guard_of
 
-if TYPE_CHECKING:  # pragma: no cover
-    pass
+_R = TypeVar("_R")
 
 _LIMIT = 1024
 """Maximum number of cached specializations."""
@@ -126,9 +125,10 @@ native.when_loaded(forget_calls)
 class KnownCalls:
     """Recorded calls of a function::
 
-        done = calls.again(how, a, b)
-        if done is None:
-            done = calls.recorded(how, (a, b), lambda: …)
+        c = calls.call(how, (a, b), lambda: …)
+
+    A function whose arguments take time to check first tries ``calls.again(how, a, b)``, which returns None if there
+    is no such call, and calls :meth:`recorded` after its checks.
 
     ``how`` is the key of the arguments that are not tensors (numbers as returned by :func:`number`).  It must determine
     the number of tensors, because a guard raises TypeError for another number.
@@ -243,13 +243,20 @@ class KnownCalls:
         """Return True if the result needs gradients."""
         return self._grad() and any([t.requires_grad for t in tensors])
 
-    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any], views: bool = False) -> Any:
+    def call(self, how: object, tensors: Sequence[Any], compute: Callable[[], _R]) -> _R:
+        """Replay a call, or compute and cache it."""
+        if self.is_traced():
+            return compute()
+        done = self.again(how, *tensors)
+        return self.recorded(how, tensors, compute) if done is None else done
+
+    def recorded(self, how: object, tensors: Sequence[Any], compute: Callable[[], _R], views: bool = False) -> _R:
         """Compute a call and cache how it was done, if all its tensors are plain torch tensors.
 
         Args:
             views: results may be views of arguments, or None.
         """
-        if CURRENT.recording is not None or not self._can_remember(how, tensors):
+        if CURRENT.recording is not None or not self._is_plain(how, tensors) or self._learns(tensors):
             return compute()
         key = (how, key_of(tensors), False)
         if not self._may_add(key):
@@ -261,22 +268,13 @@ class KnownCalls:
             self._add(key, how, tensors, recording.again(result, views), extension)
         return result
 
-    def computed(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    def computed(self, how: object, tensors: Sequence[Any], compute: Callable[[], _R]) -> _R:
         """Compute a call, with gradients if an argument requires them, and cache it."""
         if CURRENT.recording is not None or not self._is_plain(how, tensors):
             return compute()
         return (self.differentiable if self._learns(tensors) else self.recorded)(how, tensors, compute)
 
-    def remember(self, how: object, tensors: Sequence[Any], recording: Recording, result: Any) -> None:
-        """Cache a call that ``recording`` describes and that returned ``result``, if it can be replayed."""
-        if not self._can_remember(how, tensors):
-            return
-        extension = _extension_for(tensors)
-        run = recording.again(result)
-        if run is not None:
-            self._add((how, key_of(tensors), False), how, tensors, run, extension)
-
-    def differentiable(self, how: object, tensors: Sequence[Any], compute: Callable[[], Any]) -> Any:
+    def differentiable(self, how: object, tensors: Sequence[Any], compute: Callable[[], _R]) -> _R:
         """Compute a call whose result needs gradients, and cache it with its backward pass.
 
         A call is cached if it adds one node to the autograd graph, which was made by
@@ -341,10 +339,6 @@ class KnownCalls:
         settings = self._grad, tf32_allowed, CURRENT
         direct = make(known.how, known.guard, known.runs[0], *settings, AddressMismatch, self._again)
         return known._replace(direct=direct)
-
-    def _can_remember(self, how: object, tensors: Sequence[Any]) -> bool:
-        """Return True if the tensors are plain, none needs a gradient now, and the other arguments cannot change."""
-        return self._is_plain(how, tensors) and not self._learns(tensors)
 
     def _is_plain(self, how: object, tensors: Sequence[Any]) -> bool:
         """Return True if the tensors are plain and the other arguments cannot change."""

@@ -203,13 +203,12 @@ class Recording:
         elif operator._schema.is_mutable or not self._hold(result):
             self._fail()
 
-    def copy(self, to: Any, of: Any) -> None:
-        """Add a copy between tensors."""
-        self._steps.append(("copy", to, of))
-
-    def launch(self, launch: Launch) -> None:
-        """Add a launch that is prepared already."""
-        self._steps.append(("launch", launch, launch.given))
+    def launch(self, launch: Launch | None) -> None:
+        """Add a prepared launch; None ends the recording."""
+        if launch is None:
+            self._fail()
+        elif not self.failed:
+            self._steps.append(("launch", launch, launch.given))
 
     def make(self, result: Any) -> None:
         """Add a tensor that the call allocates."""
@@ -384,7 +383,7 @@ class Recording:
         if not hasattr(result, "untyped_storage"):
             return False
         storage = t.untyped_storage()
-        same = storage.data_ptr() == result.untyped_storage().data_ptr() and storage.data_ptr() != 0
+        same = storage._cdata == result.untyped_storage()._cdata  # Addresses of empty tensors are equal.
         return same and result.storage_offset() == 0 and reach_of(result) == storage.nbytes()
 
 

@@ -172,12 +172,21 @@ def attended(
             attention_chunk.
         more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
+
+    def compute() -> object:
+        return _launched(q, k, v, numbers, more, out, device, stream, run)
+
+    if device is not None or stream is not None or run or flag("CUTE_OP_CHECK", False):
+        return compute()
     how, tensors = _key(q, k, v, more, out, numbers)
-    usual = device is None and stream is None and not run
-    if usual:
-        done = _KNOWN.again(how, *tensors)
-        if done is not None:
-            return done
+    return _KNOWN.call(how, tensors, compute)
+
+
+def _launched(
+    q: Array, k: Array, v: Array, numbers: tuple[Any, ...], more: tuple[Any, ...], out: Array, device: object,
+    stream: object, run: Interpreted | None,
+) -> Array:  # fmt: skip
+    """Check the arguments of :func:`attended`, and launch its kernels."""
     causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, *_ = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
     one = RowCall(CALL, arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
@@ -186,10 +195,7 @@ def attended(
     way = way_of(form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
-    result = tuple(results[:2]) if lse else results[0]
-    if usual and not flag("CUTE_OP_CHECK", False):
-        one.remember(_KNOWN, how, tensors, result)
-    return result
+    return tuple(results[:2]) if lse else results[0]
 
 
 def _key(
@@ -322,20 +328,18 @@ def attention_backward(
     given = (dlse, alibi_slopes, mask)
     how += tuple([x is None for x in given])
     tensors = (dout, q, k, v, out, lse, *[x for x in given if x is not None], *offsets)
+
+    def compute() -> tuple[Array, Array, Array]:
+        arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
+        arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+        arrays |= {"alibi_slopes": alibi_slopes, "mask": mask}
+        one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
+        form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q, softcap)
+        problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
+        return computed_gradients(one, choose_backward(problem, kernel))
+
     usual = device is None and stream is None and not run
-    if usual:
-        done = _GRADIENTS.again((how, len(offsets)), *tensors)
-        if done is not None:
-            return done
-    arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
-    arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "alibi_slopes": alibi_slopes, "mask": mask}
-    one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
-    form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q, softcap)
-    problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
-    results = computed_gradients(one, choose_backward(problem, kernel))
-    if usual and not form.packed:
-        one.remember(_GRADIENTS, (how, len(offsets)), tensors, results)
-    return results
+    return _GRADIENTS.call((how, len(offsets)), tensors, compute) if usual else compute()
 
 
 # --------------------------------------------------------------------------------------------------------------- merges
@@ -387,6 +391,13 @@ def merged(
     outs: Array, lses: Array, device: object = None, stream: object = None, run: Interpreted | None = None
 ) -> Array:
     """Compute :func:`merge_attention` without gradients."""
+    if device is None and stream is None and not run:
+        return _MERGES.call((), (outs, lses), lambda: _merged(outs, lses, None, None, None))
+    return _merged(outs, lses, device, stream, run)
+
+
+def _merged(outs: Array, lses: Array, device: object, stream: object, run: Interpreted | None) -> Array:
+    """Check the arguments of :func:`merged`, and launch its kernel."""
     one = RowCall(
         _MERGE, {"outs": outs, "lses": lses}, device, ("lses",), ("f32", "f16", "bf16"), stream=stream, run=run
     )
@@ -417,7 +428,4 @@ def merged(
                 result._replace(shape=(rows, size, 1, 1), strides=(size, 1, 8, 8)),
                 of_lse._replace(shape=(rows, 1, 1), strides=(1, 1, 1)),
             )
-    result = out, lse
-    if device is None and stream is None and not run:
-        one.remember(_MERGES, (), (outs, lses), result)
-    return result
+    return out, lse

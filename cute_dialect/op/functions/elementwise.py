@@ -148,7 +148,9 @@ class Elementwise:
             if plain and not self._is_random and not self._known.is_traced():
                 return self._known.computed(numbers, tensors, lambda: call_with_gradients(self, arrays, dtype, device))
             return call_with_gradients(self, arrays, dtype, device)
-        return self.computed(arrays, out, dtype, device, (tensors, numbers) if plain else None)
+        if not plain or self._is_random:
+            return self.computed(arrays, out, dtype, device)
+        return known.recorded(numbers, tensors, lambda: self.computed(arrays, None, dtype, None))
 
     def kernel(self, *arrays: Any, dtype: object = None) -> RowKernel:
         """Return the kernel of a call with NumPy arrays of the same layouts, of any length."""
@@ -162,13 +164,11 @@ class Elementwise:
         return torch is not None and (needs_gradients(*tensors) or torch.compiler.is_compiling())
 
     def computed(
-        self, arrays: Sequence[Any], out: Any, dtype: object, device: object, key: tuple[Any, Any] | None = None,
-        seen: list[RowKernel] | None = None,
-    ) -> Any:  # fmt: skip
+        self, arrays: Sequence[Any], out: Any, dtype: object, device: object, seen: list[RowKernel] | None = None
+    ) -> Any:
         """Compute the function without gradients.
 
         Args:
-            key: tensors and numbers that identify the cached call, None to cache nothing.
             seen: if given, the kernel is appended to it instead of launched.
         """
         names = [f"argument {i}" for i in range(len(arrays))]
@@ -226,8 +226,6 @@ class Elementwise:
                 return None
             one.launch(kernel, *args)
             self._is_random = self._is_random or bool(found.places)
-            if key is not None and not found.places:
-                one.remember(self._known, key[1], key[0], tuple(made) if found.several else made[0])
         return tuple(made) if found.several else made[0]
 
     def _check_out(self, name: str, view: ArrayView, wide: Sequence[ArrayView], kinds: Sequence[str]) -> None:

@@ -253,9 +253,12 @@ def flex_attention(
         learned = tuple([i for i, x in enumerate(traced.captured) if x.requires_grad])
         found = _with_gradients(call._replace(learned=learned), (*arrays, *lists), lse, device, stream, run)
     else:
-        found = _KNOWN.again((call, lse), *arrays, *lists) if usual else None
-        if found is None:
-            found = _without_gradients(call, (*arrays, *lists), lse, device, stream, run)
+        tensors = (*arrays, *lists)
+
+        def compute() -> Any:
+            return _without_gradients(call, tensors, lse, device, stream, run)
+
+        found = _KNOWN.call((call, lse), tensors, compute) if usual else compute()
     return (found[0], aux(lse=found[1])) if aux is not None else found
 
 
@@ -295,7 +298,7 @@ def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]
 def _without_gradients(
     call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
 ) -> Any:
-    """Compute a call on arrays, and cache it."""
+    """Compute a call on arrays."""
     others = (*call.inputs, *KEY_LISTS)
     one = RowCall(FLEX, call.arrays(tensors, KEY_LISTS), device, others, ("bf16", "f16"), stream=stream, run=run)
     form = call.form(one, lse)
@@ -303,10 +306,7 @@ def _without_gradients(
     way = way_of(form, call.kernel)
     with one.on():
         results = computed(one, form, way)
-    result = tuple(results[:2]) if lse else results[0]
-    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
-        one.remember(_KNOWN, (call, lse), tensors, result)
-    return result
+    return tuple(results[:2]) if lse else results[0]
 
 
 def _with_gradients(
@@ -317,7 +317,7 @@ def _with_gradients(
 
     call = call._replace(device=device)
 
-    def compute() -> Any:
+    def compute() -> object:
         found = attend(call, *tensors)
         return tuple(found) if lse else found[0]
 

@@ -63,7 +63,7 @@ def gated(
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        def compute() -> Any:
+        def compute() -> object:
             return CUTE.gated(x, activation)
 
         if usual:
@@ -76,35 +76,33 @@ def activated(
     x: Array, activation: str, device: object = None, stream: object = None, run: Interpreted | None = None
 ) -> Any:  # fmt: skip
     """Compute :func:`gated` without gradients."""
-    usual = device is None and stream is None and not run and not _KNOWN.is_traced()
-    one = RowCall("gated", {"x": x}, device, (), tuple(BITS), stream=stream, run=run)
-    n = _half(one)
-    with one.on():
-        y = one.result((*one.x.shape[:-1], n))
-        if 0 not in one.x.shape:
-            _launch(one, activation, n, *_halves(one.matrix("x")), one.matrix_of(y))
-    if usual:
-        one.remember(_KNOWN, activation, (x,), y)
-    return y
+
+    def compute() -> object:
+        one = RowCall("gated", {"x": x}, device, (), tuple(BITS), stream=stream, run=run)
+        n = _half(one)
+        with one.on():
+            y = one.result((*one.x.shape[:-1], n))
+            if 0 not in one.x.shape:
+                _launch(one, activation, n, *_halves(one.matrix("x")), one.matrix_of(y))
+        return y
+
+    return _KNOWN.call(activation, (x,), compute) if device is None and stream is None and not run else compute()
 
 
 def gated_backward(dy: Array, x: Array, activation: str, device: object = None) -> Any:
     """Return the gradient of ``x``, given that of the result."""
-    usual = device is None and not _KNOWN_GRADIENTS.is_traced()
-    if usual:
-        done = _KNOWN_GRADIENTS.again(activation, dy, x)
-        if done is not None:
-            return done
-    one = RowCall("gated_backward", {"x": x, "dy": dy}, device)
-    n = _half(one)
-    one.expect("dy", (*one.x.shape[:-1], n))
-    dx = one.result(one.x.shape)
-    if 0 not in one.x.shape:
-        matrices = (*_halves(one.matrix("x")), one.matrix("dy"), *_halves(one.matrix_of(dx)))
-        _launch(one, activation, n, *matrices, is_gradient=True)
-    if usual:
-        one.remember(_KNOWN_GRADIENTS, activation, (dy, x), dx)
-    return dx
+
+    def compute() -> object:
+        one = RowCall("gated_backward", {"x": x, "dy": dy}, device)
+        n = _half(one)
+        one.expect("dy", (*one.x.shape[:-1], n))
+        dx = one.result(one.x.shape)
+        if 0 not in one.x.shape:
+            matrices = (*_halves(one.matrix("x")), one.matrix("dy"), *_halves(one.matrix_of(dx)))
+            _launch(one, activation, n, *matrices, is_gradient=True)
+        return dx
+
+    return _KNOWN_GRADIENTS.call(activation, (dy, x), compute) if device is None else compute()
 
 
 def _half(one: RowCall) -> int:

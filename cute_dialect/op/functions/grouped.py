@@ -23,7 +23,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeErro
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
-from cute_dialect.op.execute.recording import Recording
+from cute_dialect.op.execute.recording import CURRENT, unrecorded
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.keywords import check_keywords
@@ -88,23 +88,35 @@ def listed_mm(
         done = LISTS.again(how, *g.a, *g.b)
         if done is not None:
             return list(done)
-    others = dict(run or {})
+        return list(LISTS.recorded(how, [*g.a, *g.b], lambda: _launched_lists(g, None, None, {})))
+    found = _launched_lists(g, device, stream, run or {})
+    return list(found) if g.out is None else g.out
+
+
+def _launched_lists(g: GroupedArguments, device: object, stream: object, run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Check the arguments of :func:`listed_mm`, launch its kernels and return the results.
+
+    A recording gets one launch, whose table is written when it is replayed.
+    """
+    others = dict(run)
     callback = others.pop("report", None)
     options: Any = others | ({} if device is None else {"device": device})
     results: list[Any] = [None] * len(g.a)
     # Check all GEMMs before the first launch.
     ready = [(which, _arguments(g, kind, which, stream, options)) for kind, which in _kinds(g).items()]
-    for which, arguments in ready:
-        report = arguments.launch()
-        if callback is not None and report is not None:
-            callback(report)
-        if arguments.found[0].d.device < 0:
-            arguments.sync()
-        for i, d in zip(which, arguments.D):
-            results[i] = d
-    if how is not None and len(ready) == 1:
-        _remember(g, how, ready[0][1], results)
-    return results if g.out is None else g.out
+    with unrecorded():
+        for which, arguments in ready:
+            report = arguments.launch()
+            if callback is not None and report is not None:
+                callback(report)
+            if arguments.found[0].d.device < 0:
+                arguments.sync()
+            for i, d in zip(which, arguments.D):
+                results[i] = d
+        if CURRENT.recording is not None:
+            is_single = len(ready) == 1 and not ready[0][1].on_cpu
+            CURRENT.recording.launch(ready[0][1].prepared() if is_single else None)
+    return tuple(results)
 
 
 LISTS = KnownCalls(tf32=False)
@@ -127,17 +139,6 @@ def _how(g: GroupedArguments) -> object:
 
 
 _USUAL = GroupedArguments(None, None, {})
-
-
-def _remember(g: GroupedArguments, how: object, done: GroupArguments, results: Sequence[Any]) -> None:
-    """Cache a call of plain tensors on a GPU."""
-    launch = None if done.on_cpu else done.prepared()
-    if launch is not None:
-        recording = Recording([*g.a, *g.b])
-        for d in results:
-            recording.make(d)
-        recording.launch(launch)
-        LISTS.remember(how, [*g.a, *g.b], recording, tuple(results))
 
 
 def _arguments(g: GroupedArguments, kind: _Kind, which: Sequence[int], stream: object, options: Any) -> GroupArguments:
@@ -413,7 +414,7 @@ def grouped_mm(
     if torch is None or not isinstance(a, torch.Tensor):
         return computed("grouped_mm", given, device, stream, run)
 
-    def compute() -> Any:
+    def compute() -> object:
         if _dispatched(torch, given):
             from cute_dialect.op.torch import dispatch  # late: torch
 

@@ -74,18 +74,22 @@ def norm_quantized(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        def compute() -> Any:
+        def compute() -> object:
             return CUTE.norm_quantize(call, *operands, eps, *to)
 
         q, scales, total = call_operator(call, compute, operands.x, device)
         return (q, scales) if operands.residual is None else (q, scales, total)
-    return computed(call, operands, eps, to, norm, device, how if usual else None)
+
+    def launch() -> object:
+        return computed(call, operands, eps, to, norm, device)
+
+    return known.recorded(how, operands.present, launch) if usual else launch()
 
 
 def computed(
-    call: str, operands: Operands, eps: float, to: NormQuantization, norm: Callable[[], Any], device: object, how: Any
+    call: str, operands: Operands, eps: float, to: NormQuantization, norm: Callable[[], Any], device: object = None
 ) -> Any:
-    """Compute the results; ``how`` is the key of the cache, or None."""
+    """Compute the results of :func:`norm_quantized`."""
     one = RowCall(call, operands._asdict(), device, (), WIDE)
     n = one.length()
     one.expect("residual", one.x.shape)
@@ -103,10 +107,7 @@ def computed(
         vectors = [_as_row(one.vector(name)) for name in ("weight", "bias")]
         written = one.matrix_of(q), one.matrix_of(scales), None if total is None else one.matrix_of(total)
         one.launch(norm_quantize_kernel(c), *rows, *vectors, *written, float(eps))
-    result = (q, scales) if total is None else (q, scales, total)
-    if how is not None:
-        one.remember(_KNOWN[call], how, operands.present, result)
-    return result
+    return (q, scales) if total is None else (q, scales, total)
 
 
 def _as_row(vector: ArrayView | None) -> ArrayView | None:

@@ -280,20 +280,20 @@ def unpacked(
 ) -> Array:
     """Unpack weights that are checked."""
     how = (packed.n, packed.k, packed.format, element)
-    usual = device is None and stream is None and not run and not _KNOWN_UNPACKED.is_traced()
-    if usual:
-        done = _KNOWN_UNPACKED.again(how, packed.data)
-        if done is not None:
-            return done
-    found = checked_packed("unpack_weight", packed)
-    one = RowCall("unpack_weight", {"packed.data": packed.data}, device, (), ("i32",), stream=stream, run=run)
-    c = UnpackConfig(*found, output=element)
-    with one.on():
-        w = one.result(packed.shape, element)
-        one.launch(RowKernel(c.name, unpack_text, (c,), "unpack"), one.aligned_matrix("packed.data"), one.matrix_of(w))
-    if usual:
-        one.remember(_KNOWN_UNPACKED, how, (packed.data,), w)
-    return w
+
+    def compute() -> Array:
+        found = checked_packed("unpack_weight", packed)
+        one = RowCall("unpack_weight", {"packed.data": packed.data}, device, (), ("i32",), stream=stream, run=run)
+        c = UnpackConfig(*found, output=element)
+        with one.on():
+            w = one.result(packed.shape, element)
+            one.launch(
+                RowKernel(c.name, unpack_text, (c,), "unpack"), one.aligned_matrix("packed.data"), one.matrix_of(w)
+            )
+        return w
+
+    usual = device is None and stream is None and not run
+    return _KNOWN_UNPACKED.call(how, (packed.data,), compute) if usual else compute()
 
 
 # ----------------------------------------------------------------------------------------------------------------- GEMM
@@ -356,15 +356,29 @@ def multiplied(
     run: Interpreted | None = None,
 ) -> Array:
     """Compute :func:`mm_packed` without gradients."""
+    checked_packed("mm_packed", packed)
+
+    def compute() -> Array:
+        return _multiplied(x, packed, bias, out, dtype, device, stream, run or {})
+
+    if device is not None or stream is not None or run:
+        return compute()
+    how = (packed[1:], dtype, bias is None, out is None)
+    return _KNOWN.call(how, (x, packed.data, *[t for t in (bias, out) if t is not None]), compute)
+
+
+def _multiplied(
+    x: Array,
+    packed: PackedWeight,
+    bias: Array,
+    out: Array,
+    dtype: object,
+    device: object,
+    stream: object,
+    run: Interpreted,
+) -> Array:
+    """Check the arguments of :func:`multiplied`, and launch its kernels."""
     found = checked_packed("mm_packed", packed)
-    usual = device is None and stream is None and not run and not _KNOWN.is_traced()
-    tensors, how = (), None
-    if usual:
-        how = (packed[1:], dtype, bias is None, out is None)
-        tensors = (x, packed.data, *[t for t in (bias, out) if t is not None])
-        done = _KNOWN.again(how, *tensors)
-        if done is not None:
-            return done
     arrays = {"x": x, "packed.data": packed.data, "bias": bias, "out": out}
     one = RowCall("mm_packed", arrays, device, ("packed.data", "bias", "out"), ACTIVATIONS, stream=stream, run=run)
     if one.length() != packed.k:
@@ -410,6 +424,4 @@ def multiplied(
             kernel = RowKernel(c.name, mixed_input_text, (c,))
             operands = one.aligned_matrix("x"), one.aligned_matrix("packed.data"), one.matrix_of(y)
             one.launch(kernel, *operands, one.vector("bias"))
-    if usual and m:
-        one.remember(_KNOWN, how, tensors, y)
     return y

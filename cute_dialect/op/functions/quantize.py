@@ -72,7 +72,7 @@ def quantize(
     if torch is not None and torch.compiler.is_compiling():
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        def compute() -> Any:
+        def compute() -> object:
             if scale is None:
                 return CUTE.quantize(x, element, regions)
             return CUTE.quantize_scaled(x, element, scale), scale
@@ -120,30 +120,27 @@ def with_own_scales(
         element: type of the result.
         regions: "array", "row", "block" or "tile".
     """
-    known, how = _KNOWN["quantize"], (element, regions)
-    usual = device is None and stream is None and not run and not known.is_traced()
-    if usual:
-        done = known.again(how, x)
-        if done is not None:
-            return done
-    one = RowCall("quantize", {"x": x}, device, (), WIDE, stream=stream, run=run)
-    one.length()
-    shape = one.x.shape
-    with one.on():
-        made = shape_of_scales(regions, shape)
-        q, scales = one.result(shape, element), one.result(made, "f32")
-        if 0 in shape:
-            scales[...] = 1.0
-        else:
-            source, target, s = one.matrix("x"), one.matrix_of(q), _as_matrix(view_of(scales))
-            if regions == "array":
-                _find_scale(one, source, s, element)
-                _launch(one, "given", "block", source, target, _broadcast(s, source.shape), element)
+
+    def compute() -> tuple[object, object]:
+        one = RowCall("quantize", {"x": x}, device, (), WIDE, stream=stream, run=run)
+        one.length()
+        shape = one.x.shape
+        with one.on():
+            made = shape_of_scales(regions, shape)
+            q, scales = one.result(shape, element), one.result(made, "f32")
+            if 0 in shape:
+                scales[...] = 1.0
             else:
-                _launch(one, "quantize", regions, source, target, s, element)
-    if usual:
-        one.remember(known, how, (x,), (q, scales))
-    return q, scales
+                source, target, s = one.matrix("x"), one.matrix_of(q), _as_matrix(view_of(scales))
+                if regions == "array":
+                    _find_scale(one, source, s, element)
+                    _launch(one, "given", "block", source, target, _broadcast(s, source.shape), element)
+                else:
+                    _launch(one, "quantize", regions, source, target, s, element)
+        return q, scales
+
+    usual = device is None and stream is None and not run
+    return _KNOWN["quantize"].call((element, regions), (x,), compute) if usual else compute()
 
 
 def with_given_scales(
@@ -165,34 +162,31 @@ def _converted(
     run: Interpreted | None,
 ) -> Any:  # fmt: skip
     """Convert an array with given scales, which are not computed."""
-    known = _KNOWN[call]
-    usual = device is None and stream is None and not run and not known.is_traced()
-    if usual:
-        done = known.again(element, x, scales)
-        if done is not None:
-            return done
-    taken = WIDE if call == "quantize" else QUANTIZED
-    arrays = {name: x, name_of_scales: scales}
-    one = RowCall(call, arrays, device, (name_of_scales,), taken, stream=stream, run=run)
-    one.length()
-    view = one.views[name_of_scales]
-    if view.dtype != "f32":
-        raise one.wrong_type(name_of_scales, "f32")
-    regions = regions_of_scales(call, name, one.x.shape, name_of_scales, view.shape)
-    with one.on():
-        y = one.result(one.x.shape, element)
-        if 0 not in one.x.shape:
-            s = _as_matrix(view if len(view.shape) == 2 or is_contiguous(view) else one.packed(name_of_scales))
-            source, target = one.matrix(name), one.matrix_of(y)
-            if regions in ("array", "row"):
-                s, regions = _broadcast(s, source.shape), "block"
-            if call == "quantize":
-                _launch(one, "given", regions, source, target, s, element)
-            else:
-                _launch(one, "dequantize", regions, target, source, s, one.element)
-    if usual:
-        one.remember(known, element, (x, scales), y)
-    return y
+
+    def compute() -> object:
+        taken = WIDE if call == "quantize" else QUANTIZED
+        arrays = {name: x, name_of_scales: scales}
+        one = RowCall(call, arrays, device, (name_of_scales,), taken, stream=stream, run=run)
+        one.length()
+        view = one.views[name_of_scales]
+        if view.dtype != "f32":
+            raise one.wrong_type(name_of_scales, "f32")
+        regions = regions_of_scales(call, name, one.x.shape, name_of_scales, view.shape)
+        with one.on():
+            y = one.result(one.x.shape, element)
+            if 0 not in one.x.shape:
+                s = _as_matrix(view if len(view.shape) == 2 or is_contiguous(view) else one.packed(name_of_scales))
+                source, target = one.matrix(name), one.matrix_of(y)
+                if regions in ("array", "row"):
+                    s, regions = _broadcast(s, source.shape), "block"
+                if call == "quantize":
+                    _launch(one, "given", regions, source, target, s, element)
+                else:
+                    _launch(one, "dequantize", regions, target, source, s, one.element)
+        return y
+
+    usual = device is None and stream is None and not run
+    return _KNOWN[call].call(element, (x, scales), compute) if usual else compute()
 
 
 # ------------------------------------------------------------------------------------------------------------- launches

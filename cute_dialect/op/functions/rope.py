@@ -104,36 +104,34 @@ def rotated(
     outs: tuple[Any, ...] = (None,) * len(given) if out is None else tuple(out) if is_pair else (out,)
     how = (is_pair, interleaved, layout, inverse, positions is None, offsets is None, tuple(o is None for o in outs))
     tensors = tuple([t for t in (*given, cos, sin, positions, offsets, *outs) if t is not None])
-    usual = device is None and stream is None and not run and not _KNOWN.is_traced()
-    if usual:
-        done = _KNOWN.again(how, *tensors)
-        if done is not None:
-            return done
-    arrays = {"x": given[0], "y": given[1] if is_pair else None, "cos": cos, "sin": sin}
-    arrays |= {"positions": positions, "offsets": offsets, "out": outs[0], "out_y": outs[1] if is_pair else None}
-    one = RowCall("rope", arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
-    batch, rows = _check_rows(one, ("x", "y"), layout)
-    _check_tables(one, ("x", "y"))
-    if positions is not None and offsets is not None:
-        raise UnsupportedError("rope: positions cannot be combined with offsets; pass one of them")
-    with one.on():
-        results = [_result(one, key, name) for key, name in (("x", "out"), ("y", "out_y")) if key in one.views]
-        c = RopeConfig(
-            one.element, one.views["cos"].dtype, "rotate" if is_pair else "", interleaved, positions is not None,
-            offsets=offsets is not None,
-        )  # fmt: skip
-        if 0 not in one.views["x"].shape and (not is_pair or 0 not in one.views["y"].shape):
-            matrices = [(_matrix(one, key, layout), _as_matrix(view_of(r), layout)) for key, r in zip("xy", results)]
-            of_rows = _positions(one, batch, rows) if positions is not None else None
-            begins = _starts(one, "offsets", batch)
-            _check_positions(one, rows, of_rows, begins)
-            flat = [m for pair in matrices for m in pair]
-            sign = -1.0 if inverse else 1.0
-            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, sign)
-    result = tuple(results) if is_pair else results[0]
-    if usual:
-        one.remember(_KNOWN, how, tensors, result)
-    return result
+
+    def compute() -> object:
+        arrays = {"x": given[0], "y": given[1] if is_pair else None, "cos": cos, "sin": sin}
+        arrays |= {"positions": positions, "offsets": offsets, "out": outs[0], "out_y": outs[1] if is_pair else None}
+        one = RowCall("rope", arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+        batch, rows = _check_rows(one, ("x", "y"), layout)
+        _check_tables(one, ("x", "y"))
+        if positions is not None and offsets is not None:
+            raise UnsupportedError("rope: positions cannot be combined with offsets; pass one of them")
+        with one.on():
+            results = [_result(one, key, name) for key, name in (("x", "out"), ("y", "out_y")) if key in one.views]
+            c = RopeConfig(
+                one.element, one.views["cos"].dtype, "rotate" if is_pair else "", interleaved, positions is not None,
+                offsets=offsets is not None,
+            )  # fmt: skip
+            if 0 not in one.views["x"].shape and (not is_pair or 0 not in one.views["y"].shape):
+                matrices = [
+                    (_matrix(one, key, layout), _as_matrix(view_of(r), layout)) for key, r in zip("xy", results)
+                ]
+                of_rows = _positions(one, batch, rows) if positions is not None else None
+                begins = _starts(one, "offsets", batch)
+                _check_positions(one, rows, of_rows, begins)
+                flat = [m for pair in matrices for m in pair]
+                sign = -1.0 if inverse else 1.0
+                one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *_angles(one), of_rows, begins, sign)
+        return tuple(results) if is_pair else results[0]
+
+    return _KNOWN.call(how, tensors, compute) if device is None and stream is None and not run else compute()
 
 
 def append_kv(
@@ -178,39 +176,45 @@ def append_kv(
         )
     if offsets is not None and cos is None:
         raise UnsupportedError(f"{call}: offsets is given without cos and sin; omit it")
-    arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
-    arrays |= {"seqused_k": seqused_k, "page_table": page_table, "offsets": offsets}
-    one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
-    batch, rows = _check_rows(one, ("k", "v"), layout)
-    _check_cache(one, batch, layout)
-    page = 0
-    if page_table is not None:
-        table = one.views["page_table"]
-        if table.dtype != "i32" or len(table.shape) != 2 or table.shape[0] != batch:
-            raise ShapeError(
-                f"{call}: page_table is {table.dtype} of shape {table.shape}; pass i32 of ({batch}, pages)"
-            )
-        page = one.views["k_cache"].shape[LAYOUTS[layout][2]]
-    if cos is not None:
-        _check_tables(one, ("k",))
-    kind = "" if cos is None else one.views["cos"].dtype
-    c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, offsets=offsets is not None, page=page)
-    with one.on():
-        if 0 not in one.views["k"].shape:
-            flat = [x for key in "kv" for x in (_matrix(one, key, layout), _cache(one, f"{key}_cache", layout))]
-            table = None
-            if page:
-                view = one.views["page_table"]
-                table = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
-            begins, first = _starts(one, "seqused_k", batch), _starts(one, "offsets", batch)
-            _check_room(one, rows, layout, begins)
-            if cos is not None:
-                _check_positions(one, rows, None, begins if first is None else first)
-            sign = None if cos is None else 1.0
-            angles = () if cos is None else _angles(one)
-            one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, first, table, sign)
+
+    def launch() -> Array:
+        arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
+        arrays |= {"seqused_k": seqused_k, "page_table": page_table, "offsets": offsets}
+        one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+        batch, rows = _check_rows(one, ("k", "v"), layout)
+        _check_cache(one, batch, layout)
+        page = 0
+        if page_table is not None:
+            table = one.views["page_table"]
+            if table.dtype != "i32" or len(table.shape) != 2 or table.shape[0] != batch:
+                raise ShapeError(
+                    f"{call}: page_table is {table.dtype} of shape {table.shape}; pass i32 of ({batch}, pages)"
+                )
+            page = one.views["k_cache"].shape[LAYOUTS[layout][2]]
+        if cos is not None:
+            _check_tables(one, ("k",))
+        kind = "" if cos is None else one.views["cos"].dtype
+        c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, offsets=offsets is not None, page=page)
+        with one.on():
+            if 0 not in one.views["k"].shape:
+                flat = [x for key in "kv" for x in (_matrix(one, key, layout), _cache(one, f"{key}_cache", layout))]
+                table = None
+                if page:
+                    view = one.views["page_table"]
+                    table = view._replace(shape=view.shape[::-1], strides=view.strides[::-1])
+                begins, first = _starts(one, "seqused_k", batch), _starts(one, "offsets", batch)
+                _check_room(one, rows, layout, begins)
+                if cos is not None:
+                    _check_positions(one, rows, None, begins if first is None else first)
+                sign = None if cos is None else 1.0
+                angles = () if cos is None else _angles(one)
+                one.launch(RowKernel(c.name, rope_text, (c,)), *flat, *angles, begins, first, table, sign)
+        return k_cache
+
     if usual:
-        one.remember(_APPENDED, how, tensors, k_cache)
+        _APPENDED.recorded(how, tensors, launch)
+    else:
+        launch()
 
 
 _APPENDED = KnownCalls(tf32=False)

@@ -105,48 +105,47 @@ def routed(
     run: Interpreted | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Compute :func:`route` without gradients."""
-    known = _KNOWN["route"]
-    usual = device is None and stream is None and not run and not known.is_traced()
-    one = RowCall("route", {"logits": logits, "bias": bias}, device, ("bias",), ROUTED, stream=stream, run=run)
-    experts = one.length()
-    c = settings.config(one.element, experts, bias is not None)
-    if bias is not None and one.views["bias"].dtype != "f32":
-        raise one.wrong_type("bias", "f32")
-    one.expect("bias", (experts,))
-    shape = (*one.x.shape[:-1], c.k)
-    with one.on():
-        weights, chosen = one.result(shape, "f32"), one.result(shape, "i32")
-        if one.count:
-            added = None if bias is None else one.matrix("bias")
-            results = one.matrix_of(weights), one.matrix_of(chosen)
-            one.launch(route_kernel(c), one.matrix("logits"), added, *results, float(settings.scale))
-    if usual:
-        how = (*settings[:-1], number(settings.scale))
-        one.remember(known, how, (logits,) if bias is None else (logits, bias), (weights, chosen))
-    return weights, chosen
+
+    def compute() -> tuple[object, object]:
+        one = RowCall("route", {"logits": logits, "bias": bias}, device, ("bias",), ROUTED, stream=stream, run=run)
+        experts = one.length()
+        c = settings.config(one.element, experts, bias is not None)
+        if bias is not None and one.views["bias"].dtype != "f32":
+            raise one.wrong_type("bias", "f32")
+        one.expect("bias", (experts,))
+        shape = (*one.x.shape[:-1], c.k)
+        with one.on():
+            weights, chosen = one.result(shape, "f32"), one.result(shape, "i32")
+            if one.count:
+                added = None if bias is None else one.matrix("bias")
+                results = one.matrix_of(weights), one.matrix_of(chosen)
+                one.launch(route_kernel(c), one.matrix("logits"), added, *results, float(settings.scale))
+        return weights, chosen
+
+    if device is not None or stream is not None or run:
+        return compute()
+    how = (*settings[:-1], number(settings.scale))
+    return _KNOWN["route"].call(how, (logits,) if bias is None else (logits, bias), compute)
 
 
 def route_backward(
     dweights: Array, logits: Array, experts: Array, settings: RouteSettings, device: object = None
 ) -> Any:
     """Return the gradient of the logits, given that of the weights and the chosen experts."""
-    known, how = _KNOWN["route_backward"], (*settings[:-1], number(settings.scale))
-    usual = device is None and not known.is_traced()
-    if usual:
-        done = known.again(how, dweights, logits, experts)
-        if done is not None:
-            return done
-    arrays = {"logits": logits, "dweights": dweights, "experts": experts}
-    one = RowCall("route_backward", arrays, device, ("dweights", "experts"), ROUTED)
-    # A bias and groups affect the choice of experts only.
-    c = settings._replace(groups=None, top_groups=None).config(one.element, one.length())
-    dlogits = one.result(one.x.shape)
-    if one.count:
-        matrices = one.matrix("dweights"), one.matrix("logits"), one.matrix("experts"), one.matrix_of(dlogits)
-        one.launch(gradient_kernel(c), *matrices, float(settings.scale))
-    if usual:
-        one.remember(known, how, (dweights, logits, experts), dlogits)
-    return dlogits
+
+    def compute() -> object:
+        arrays = {"logits": logits, "dweights": dweights, "experts": experts}
+        one = RowCall("route_backward", arrays, device, ("dweights", "experts"), ROUTED)
+        # A bias and groups affect the choice of experts only.
+        c = settings._replace(groups=None, top_groups=None).config(one.element, one.length())
+        dlogits = one.result(one.x.shape)
+        if one.count:
+            matrices = one.matrix("dweights"), one.matrix("logits"), one.matrix("experts"), one.matrix_of(dlogits)
+            one.launch(gradient_kernel(c), *matrices, float(settings.scale))
+        return dlogits
+
+    how = (*settings[:-1], number(settings.scale))
+    return compute() if device is not None else _KNOWN["route_backward"].call(how, (dweights, logits, experts), compute)
 
 
 # ------------------------------------------------------------------------------------------------- dispatch and combine
@@ -243,32 +242,36 @@ def dispatched(
     run: Interpreted | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Compute :func:`dispatch` without gradients."""
-    known, e = _KNOWN["dispatch"], check_experts(num_experts)
-    usual = device is None and stream is None and not run and not known.is_traced()
-    one = RowCall("dispatch", {"x": x, "experts": experts}, device, ("experts",), DISPATCHED, stream=stream, run=run)
-    n, found = one.length(), one.views["experts"]
-    if found.dtype not in NUMBERS:
-        raise one.wrong_type("experts", " or ".join(NUMBERS))
-    if found.shape[:-1] != one.x.shape[:-1] or not found.shape:
-        wanted = ", ".join([*map(str, one.x.shape[:-1]), "k"])
-        raise ShapeError(
-            f"dispatch: experts has shape {found.shape}; it must have ({wanted}), because x has {one.x.shape}"
+    e = check_experts(num_experts)
+
+    def compute() -> tuple[object, object, object]:
+        one = RowCall(
+            "dispatch", {"x": x, "experts": experts}, device, ("experts",), DISPATCHED, stream=stream, run=run
         )
-    c, pairs = rows_config("dispatch", one.element, n, found.shape, False), prod(found.shape)
-    blocks, rounds = sort_blocks(pairs)
-    with one.on():
-        rows, offs, order = one.result((pairs, n)), one.result((e,), "i32"), one.result(found.shape, "i32")
-        numbers, counts = one.flat("experts"), None
-        if blocks > 1:
-            counts = one.matrix_of(one.result((blocks, e + 1), "i32"))
-            one.launch(count_kernel(sort_config(found.dtype, e, False)), numbers, counts, rounds)
-        sort = sort_kernel(sort_config(found.dtype, e, blocks == 1))
-        one.launch(sort, numbers, counts, one.view_of(offs), one.numbers(order), rounds)
-        if pairs and n:
-            one.launch(copy_kernel(c), one.matrix("x"), one.matrix_of(order), one.matrix_of(rows))
-    if usual:
-        one.remember(known, num_experts, (x, experts), (rows, offs, order))
-    return rows, offs, order
+        n, found = one.length(), one.views["experts"]
+        if found.dtype not in NUMBERS:
+            raise one.wrong_type("experts", " or ".join(NUMBERS))
+        if found.shape[:-1] != one.x.shape[:-1] or not found.shape:
+            wanted = ", ".join([*map(str, one.x.shape[:-1]), "k"])
+            raise ShapeError(
+                f"dispatch: experts has shape {found.shape}; it must have ({wanted}), because x has {one.x.shape}"
+            )
+        c, pairs = rows_config("dispatch", one.element, n, found.shape, False), prod(found.shape)
+        blocks, rounds = sort_blocks(pairs)
+        with one.on():
+            rows, offs, order = one.result((pairs, n)), one.result((e,), "i32"), one.result(found.shape, "i32")
+            numbers, counts = one.flat("experts"), None
+            if blocks > 1:
+                counts = one.matrix_of(one.result((blocks, e + 1), "i32"))
+                one.launch(count_kernel(sort_config(found.dtype, e, False)), numbers, counts, rounds)
+            sort = sort_kernel(sort_config(found.dtype, e, blocks == 1))
+            one.launch(sort, numbers, counts, one.view_of(offs), one.numbers(order), rounds)
+            if pairs and n:
+                one.launch(copy_kernel(c), one.matrix("x"), one.matrix_of(order), one.matrix_of(rows))
+        return rows, offs, order
+
+    usual = device is None and stream is None and not run
+    return _KNOWN["dispatch"].call(num_experts, (x, experts), compute) if usual else compute()
 
 
 def combined(
@@ -276,19 +279,21 @@ def combined(
     run: Interpreted | None = None,
 ) -> Any:  # fmt: skip
     """Compute :func:`combine` without gradients."""
-    known, tensors = _KNOWN["combine"], (y, order) if weights is None else (y, order, weights)
-    usual = device is None and stream is None and not run and not known.is_traced()
-    one, c = _sum_of("combine", {"y": y, "order": order, "weights": weights}, device, stream, run)
-    shape = one.views["order"].shape
-    one.expect("y", (prod(shape), one.x.shape[-1]))
-    with one.on():
-        out = one.result((*shape[:-1], one.x.shape[-1]))
-        if 0 not in one.x.shape:
-            factors = None if weights is None else one.matrix("weights")
-            one.launch(combine_kernel(c), one.matrix("y"), one.matrix("order"), factors, one.matrix_of(out))
-    if usual:
-        one.remember(known, len(tensors), tensors, out)
-    return out
+    tensors = (y, order) if weights is None else (y, order, weights)
+
+    def compute() -> object:
+        one, c = _sum_of("combine", {"y": y, "order": order, "weights": weights}, device, stream, run)
+        shape = one.views["order"].shape
+        one.expect("y", (prod(shape), one.x.shape[-1]))
+        with one.on():
+            out = one.result((*shape[:-1], one.x.shape[-1]))
+            if 0 not in one.x.shape:
+                factors = None if weights is None else one.matrix("weights")
+                one.launch(combine_kernel(c), one.matrix("y"), one.matrix("order"), factors, one.matrix_of(out))
+        return out
+
+    usual = device is None and stream is None and not run
+    return _KNOWN["combine"].call(len(tensors), tensors, compute) if usual else compute()
 
 
 def combine_backward(
@@ -300,30 +305,28 @@ def combine_backward(
         dout: (…, C), the gradient of the combined rows.
         y: (tokens * k, C), the rows; None without weights.
     """
-    known, tensors = _KNOWN["combine_backward"], (dout, order) if weights is None else (dout, y, order, weights)
-    usual = device is None and not known.is_traced()
-    if usual:
-        done = known.again(len(tensors), *tensors)
-        if done is not None:
-            return done if weights is not None else (done, None)
-    arrays = {"dout": dout, "y": None if weights is None else y, "order": order, "weights": weights}
-    one, c = _sum_of("combine_backward", arrays, device)
-    shape, n = one.views["order"].shape, one.x.shape[-1]
-    one.expect("dout", (*shape[:-1], n))
-    one.expect("y", (prod(shape), n))
-    dy, dweights = one.result((prod(shape), n)), None
-    if weights is not None:
-        dweights = one.result(shape, "f32")
-    if one.count:
-        of_weights = (None, None) if weights is None else (one.matrix("weights"), one.matrix_of(dweights))
-        rows = None if weights is None else one.matrix("y")
-        one.launch(
-            combine_gradient_kernel(c), one.matrix("dout"), rows, one.matrix("order"), of_weights[0],
-            one.matrix_of(dy), of_weights[1],
-        )  # fmt: skip
-    if usual:
-        one.remember(known, len(tensors), tensors, dy if weights is None else (dy, dweights))
-    return dy, dweights
+    tensors = (dout, order) if weights is None else (dout, y, order, weights)
+
+    def compute() -> Any:
+        arrays = {"dout": dout, "y": None if weights is None else y, "order": order, "weights": weights}
+        one, c = _sum_of("combine_backward", arrays, device)
+        shape, n = one.views["order"].shape, one.x.shape[-1]
+        one.expect("dout", (*shape[:-1], n))
+        one.expect("y", (prod(shape), n))
+        dy, dweights = one.result((prod(shape), n)), None
+        if weights is not None:
+            dweights = one.result(shape, "f32")
+        if one.count:
+            of_weights = (None, None) if weights is None else (one.matrix("weights"), one.matrix_of(dweights))
+            rows = None if weights is None else one.matrix("y")
+            one.launch(
+                combine_gradient_kernel(c), one.matrix("dout"), rows, one.matrix("order"), of_weights[0],
+                one.matrix_of(dy), of_weights[1],
+            )  # fmt: skip
+        return dy if weights is None else (dy, dweights)
+
+    done = compute() if device is not None else _KNOWN["combine_backward"].call(len(tensors), tensors, compute)
+    return done if weights is not None else (done, None)
 
 
 def _sum_of(

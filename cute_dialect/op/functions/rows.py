@@ -120,19 +120,16 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
 
 def mapped(call: str, x: Array, dim: int = -1, out: Array = None, device: object = None) -> Array:
     """Compute a function of :data:`~cute_dialect.op.problems.rows.MAPS` without gradients."""
-    plain = out is None and device is None
-    if plain:
-        done = _KNOWN[call].again(dim, x)
-        if done is not None:
-            return done
-    one = RowCall(call, {"x": x, "out": out}, device)
-    one.length(dim)
-    y = one.result(one.x.shape, out="out")
-    if 0 not in one.x.shape:
-        launch_rows(one, "", y)
-        if plain:
-            one.remember(_KNOWN[call], dim, (x,), y)
-    return y
+
+    def compute() -> object:
+        one = RowCall(call, {"x": x, "out": out}, device)
+        one.length(dim)
+        y = one.result(one.x.shape, out="out")
+        if 0 not in one.x.shape:
+            launch_rows(one, "", y)
+        return y
+
+    return _KNOWN[call].call(dim, (x,), compute) if out is None and device is None else compute()
 
 
 @overload
@@ -300,7 +297,7 @@ def _norm(
     if operators is None:
         return normed(call, x, weight, bias, eps, residual, out, device)
 
-    def compute() -> Any:
+    def compute() -> object:
         operator = getattr(operators, call if residual is None else f"{call}_residual")
         rows = (x,) if residual is None else (x, residual)
         vectors = (weight, bias) if "bias" in names else (weight,)
@@ -363,26 +360,23 @@ def normed(
     device: object = None,
 ) -> Array:  # fmt: skip
     """Compute ``rms_norm`` or ``layer_norm`` without gradients."""
-    plain = out is None and device is None
     takes = _taken(weight, bias, residual)
     read = tuple([t for t in (x, residual, weight, bias) if t is not None])
-    if plain:
-        done = _KNOWN[call].again((eps, takes), *read)
-        if done is not None:
-            return done
-    one = RowCall(call, {"x": x, "residual": residual, "weight": weight, "bias": bias, "out": out}, device)
-    n = one.length()
-    one.expect("residual", one.x.shape)
-    one.expect("weight", (n,))
-    one.expect("bias", (n,))
-    y = one.result(one.x.shape, out="out")
-    results = [y] if residual is None else [y, one.result(one.x.shape)]
-    if 0 not in one.x.shape:
-        w, b, by = one.vector("weight"), one.vector("bias"), _EPS_OF_F32 if eps is None else float(eps)
-        launch_rows(one, takes, y, w=w, b=b, s=results[1] if residual is not None else None, eps=by)
-        if plain:
-            one.remember(_KNOWN[call], (eps, takes), read, y if residual is None else (y, results[1]))
-    return y if residual is None else (y, results[1])
+
+    def compute() -> object:
+        one = RowCall(call, {"x": x, "residual": residual, "weight": weight, "bias": bias, "out": out}, device)
+        n = one.length()
+        one.expect("residual", one.x.shape)
+        one.expect("weight", (n,))
+        one.expect("bias", (n,))
+        y = one.result(one.x.shape, out="out")
+        results = [y] if residual is None else [y, one.result(one.x.shape)]
+        if 0 not in one.x.shape:
+            w, b, by = one.vector("weight"), one.vector("bias"), _EPS_OF_F32 if eps is None else float(eps)
+            launch_rows(one, takes, y, w=w, b=b, s=results[1] if residual is not None else None, eps=by)
+        return y if residual is None else (y, results[1])
+
+    return _KNOWN[call].call((eps, takes), read, compute) if out is None and device is None else compute()
 
 
 def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: Never) -> Array:
@@ -393,21 +387,19 @@ def transpose(x: Array, *, out: Array = None, device: object = None, **unknown: 
     """
     if unknown:
         check_keywords("transpose", transpose, unknown, interpreted=False)
-    if out is None and device is None:
-        done = _KNOWN["transpose"].again((), x)
-        if done is not None:
-            return done
-    one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
-    if len(one.x.shape) != 2:
-        raise ShapeError(f"transpose: x has shape {one.x.shape}; it must have rank 2")
-    if needs_gradients(x):
-        raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
-    y = one.result(one.x.shape[::-1], out="out")
-    if 0 not in one.x.shape:
-        one.launch(*choose_transpose(one.x, view_of(y)))
-        if out is None and device is None:
-            one.remember(_KNOWN["transpose"], (), (x,), y)
-    return y
+
+    def compute() -> object:
+        one = RowCall("transpose", {"x": x, "out": out}, device, elements=tuple(BYTES))
+        if len(one.x.shape) != 2:
+            raise ShapeError(f"transpose: x has shape {one.x.shape}; it must have rank 2")
+        if needs_gradients(x):
+            raise UnsupportedError("transpose: x requires a gradient, but transpose() has none; use x.t().contiguous()")
+        y = one.result(one.x.shape[::-1], out="out")
+        if 0 not in one.x.shape:
+            one.launch(*choose_transpose(one.x, view_of(y)))
+        return y
+
+    return _KNOWN["transpose"].call((), (x,), compute) if out is None and device is None else compute()
 
 
 # ---------------------------------------------------------------------------------------------------- row to number
@@ -467,24 +459,22 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
 
 def summed(call: str, x: Array, dim: int = -1, keepdim: bool = False, device: object = None) -> Array:
     """Compute ``sum``, ``mean``, ``max`` or ``logsumexp`` without gradients."""
-    if device is None:
-        done = _KNOWN[call].again((dim, keepdim), x)
-        if done is not None:
-            return done
-    one = RowCall(call, {"x": x}, device)
-    n = one.length(dim)
-    if n == 0 and call not in _OF_NOTHING:
-        raise ShapeError(f"{call}: rows have no elements (x has shape {one.x.shape}); pass rows of at least one")
-    shape = one.x.shape[:-1] + ((1,) if keepdim else ())
-    y = one.result(shape)
-    if n == 0:
-        y[...] = _OF_NOTHING[call]
-    if 0 not in one.x.shape:
-        kernel, rows = _kernel_of_rows(one)
-        one.launch(kernel, rows, one.numbers(y))
-        if device is None:
-            one.remember(_KNOWN[call], (dim, keepdim), (x,), y)
-    return y
+
+    def compute() -> object:
+        one = RowCall(call, {"x": x}, device)
+        n = one.length(dim)
+        if n == 0 and call not in _OF_NOTHING:
+            raise ShapeError(f"{call}: rows have no elements (x has shape {one.x.shape}); pass rows of at least one")
+        shape = one.x.shape[:-1] + ((1,) if keepdim else ())
+        y = one.result(shape)
+        if n == 0:
+            y[...] = _OF_NOTHING[call]
+        if 0 not in one.x.shape:
+            kernel, rows = _kernel_of_rows(one)
+            one.launch(kernel, rows, one.numbers(y))
+        return y
+
+    return _KNOWN[call].call((dim, keepdim), (x,), compute) if device is None else compute()
 
 
 def _kernel_of_rows(one: RowCall) -> tuple[RowKernel, ArrayView | None]:
@@ -544,7 +534,7 @@ def cross_entropy(
     operators = _operators("cross_entropy", None, x)
     if operators is not None:
 
-        def compute() -> Any:
+        def compute() -> object:
             return operators.cross_entropy(x, target, ignore_index, reduction)[0]
 
         if usual:
@@ -573,45 +563,42 @@ def cross_entropy_with_lse(
     x: Array, target: Array, ignore_index: int = -100, reduction: str = "mean", device: object = None
 ) -> tuple[Any, Any, Any]:
     """Return the losses, ``logsumexp`` of each row in f32, and the number of targets in f32 (None for ``none``)."""
-    call, known = "cross_entropy", _LOSSES
+    call = "cross_entropy"
     if reduction not in REDUCTIONS:
         raise UnsupportedError(f"{call}: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'")
-    if device is None:
-        done = known.again((ignore_index, reduction), x, target)
-        if type(done) is tuple:
-            return done if reduction != "none" else (*done, None)
-    one = RowCall(call, {"x": x, "target": target}, device, others=("target",))
-    n = one.length()
-    one.expect("target", one.x.shape[:-1])
-    if one.views["target"].dtype != "i64":
-        raise one.wrong_type("target", "i64")
-    if n == 0:
-        raise ShapeError(f"{call}: x has shape {one.x.shape}; it must have at least one class")
-    if one.cpu:
-        check_targets(call, "x", target, n, ignore_index)
-    losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
-    targets = one.flat("target")
-    if 0 not in one.x.shape:
-        kernel, logits = _kernel_of_rows(one)
-        one.launch(kernel, logits, targets, one.numbers(losses), one.numbers(lse), ignore_index)
-    if reduction == "none":
-        if device is None:
-            one.remember(known, (ignore_index, reduction), (x, target), (losses, lse))
-        return losses, lse, None
-    y, parts = one.result((), one.element), loss_parts(one.count)
-    count, mean = one.result((), "f32"), reduction == "mean"
-    of = (one.numbers(y), one.numbers(count))
-    if parts == 1:
-        one.launch(loss_kernel(one.element, mean), one.numbers(losses), targets, *of, ignore_index)
-    else:
-        sums = [one.result((parts,), "f32") for _ in range(2)]
-        steps, given = ("first", "last"), [one.numbers(x) for x in sums]
-        first, last = (loss_kernel(one.element, mean, step) for step in steps)
-        one.launch(first, one.numbers(losses), targets, *given, ignore_index)
-        one.launch(last, *given, *of)
-    if device is None:
-        one.remember(known, (ignore_index, reduction), (x, target), (y, lse, count))
-    return y, lse, count
+
+    def compute() -> tuple[Any, ...]:
+        one = RowCall(call, {"x": x, "target": target}, device, others=("target",))
+        n = one.length()
+        one.expect("target", one.x.shape[:-1])
+        if one.views["target"].dtype != "i64":
+            raise one.wrong_type("target", "i64")
+        if n == 0:
+            raise ShapeError(f"{call}: x has shape {one.x.shape}; it must have at least one class")
+        if one.cpu:
+            check_targets(call, "x", target, n, ignore_index)
+        losses, lse = (one.result(one.x.shape[:-1], "f32") for _ in range(2))
+        targets = one.flat("target")
+        if 0 not in one.x.shape:
+            kernel, logits = _kernel_of_rows(one)
+            one.launch(kernel, logits, targets, one.numbers(losses), one.numbers(lse), ignore_index)
+        if reduction == "none":
+            return losses, lse
+        y, parts = one.result((), one.element), loss_parts(one.count)
+        count, mean = one.result((), "f32"), reduction == "mean"
+        of = (one.numbers(y), one.numbers(count))
+        if parts == 1:
+            one.launch(loss_kernel(one.element, mean), one.numbers(losses), targets, *of, ignore_index)
+        else:
+            sums = [one.result((parts,), "f32") for _ in range(2)]
+            steps, given = ("first", "last"), [one.numbers(x) for x in sums]
+            first, last = (loss_kernel(one.element, mean, step) for step in steps)
+            one.launch(first, one.numbers(losses), targets, *given, ignore_index)
+            one.launch(last, *given, *of)
+        return y, lse, count
+
+    found = compute() if device is not None else _LOSSES.call((ignore_index, reduction), (x, target), compute)
+    return found if reduction != "none" else (*found, None)
 
 
 # ------------------------------------------------------------------------------------ class weights and label smoothing

@@ -128,11 +128,18 @@ def sampled(
     present = tuple([t for t in arrays if t is not None])
     how = (tuple([t is not None for t in arrays]), tuple([number(x) for x in numbers[:4]]))
     # The random numbers of a cached call must be arrays: another number would be another call.
-    usual = device is None and stream is None and not run and not _KNOWN.is_traced() and None not in arrays[4:]
-    if usual:
-        done = _KNOWN.again(how, logits, *present)
-        if done is not None:
-            return done
+    usual = device is None and stream is None and not run and None not in arrays[4:]
+
+    def compute() -> object:
+        return _launched(logits, arrays, numbers, device, stream, run)
+
+    return _KNOWN.call(how, (logits, *present), compute) if usual else compute()
+
+
+def _launched(
+    logits: Any, arrays: tuple[Any, ...], numbers: tuple[Any, ...], device: object, stream: object, run: Any
+) -> Any:
+    """Check the arguments of :func:`sampled`, and launch its kernel."""
     names = dict(zip(SETTINGS, arrays))
     one = RowCall("sample", {"logits": logits, **names}, device, SETTINGS, WIDE, stream=stream, run=run)
     n, shape = one.length(), one.x.shape[:-1]
@@ -160,6 +167,4 @@ def sampled(
             flat = [None if t is None else one.flat(name) for name, t in names.items()]
             written = one.numbers(tokens)
             one.launch(sample_kernel(c), one.matrix("logits"), written, temperature, top_k, *others, *flat)
-    if usual:
-        one.remember(_KNOWN, how, (logits, *present), tokens)
     return tokens

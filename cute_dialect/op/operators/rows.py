@@ -299,7 +299,7 @@ def norm_quantize(
     def norm() -> Tensor:
         return rows.normed(call, x, weight, bias, eps, residual, None, device)
 
-    found = computed(call, Operands(x, residual, weight, bias), eps, NormQuantization(*to), norm, device, None)
+    found = computed(call, Operands(x, residual, weight, bias), eps, NormQuantization(*to), norm, device)
     return found if residual is not None else (*found, x.new_empty(0))
 
 

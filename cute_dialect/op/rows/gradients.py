@@ -46,19 +46,17 @@ def log_softmax_backward(dy: Any, y: Any, *, device: object = None) -> Any:
 
 def mapped_backward(call: str, dy: Any, y: Any, device: object = None) -> Any:
     """Compute the gradient of a function of :data:`~cute_dialect.op.problems.rows.MAPS`."""
-    if device is None:
-        done = _KNOWN[call].again((), y, dy)
-        if done is not None:
-            return done
-    one = RowCall(f"{call}_backward", {"y": y, "dy": dy}, device)
-    one.length()
-    one.expect("dy", one.x.shape)
-    dx = one.result(one.x.shape)
-    if 0 not in one.x.shape:
-        launch_rows(one, "d", dx)
-        if device is None:
-            one.remember(_KNOWN[call], (), (y, dy), dx)
-    return dx
+
+    def compute() -> object:
+        one = RowCall(f"{call}_backward", {"y": y, "dy": dy}, device)
+        one.length()
+        one.expect("dy", one.x.shape)
+        dx = one.result(one.x.shape)
+        if 0 not in one.x.shape:
+            launch_rows(one, "d", dx)
+        return dx
+
+    return _KNOWN[call].call((), (y, dy), compute) if device is None else compute()
 
 
 def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any:
@@ -66,25 +64,23 @@ def number_backward(call: str, dy: Any, x: Any, *, device: object = None) -> Any
 
     Equal maxima share the gradient, as in ``torch.amax``.  ``dy`` has one element per row.
     """
-    if device is None:
-        done = _KNOWN[call].again((), x, dy)
-        if done is not None:
-            return done
-    one = RowCall(f"{call}_backward", {"x": x, "dy": dy}, device)
-    one.length()
-    if one.views["dy"].shape != (*one.x.shape[:-1], 1):
-        one.expect("dy", one.x.shape[:-1])
-    dx = one.result(one.x.shape)
-    if 0 not in one.x.shape:
-        each = one.views["dy"]
-        if each.strides and not any(each.strides):  # one number, expanded to all rows
-            each = each._replace(shape=(one.count,), strides=(0,))
-        else:
-            each = one.flat("dy")
-        launch_rows(one, "g", dx, g=each)
-        if device is None:
-            one.remember(_KNOWN[call], (), (x, dy), dx)
-    return dx
+
+    def compute() -> object:
+        one = RowCall(f"{call}_backward", {"x": x, "dy": dy}, device)
+        one.length()
+        if one.views["dy"].shape != (*one.x.shape[:-1], 1):
+            one.expect("dy", one.x.shape[:-1])
+        dx = one.result(one.x.shape)
+        if 0 not in one.x.shape:
+            each = one.views["dy"]
+            if each.strides and not any(each.strides):  # one number, expanded to all rows
+                each = each._replace(shape=(one.count,), strides=(0,))
+            else:
+                each = one.flat("dy")
+            launch_rows(one, "g", dx, g=each)
+        return dx
+
+    return _KNOWN[call].call((), (x, dy), compute) if device is None else compute()
 
 
 def rms_norm_backward(
@@ -115,49 +111,47 @@ def _normed(
     takes = ("w" if weight is not None else "") + ("b" if bias else "")
     operands = takes + ("r" if ds is not None else "")
     read = tuple([t for t in (x, weight, dy, ds) if t is not None])
-    if device is None:
-        done = _KNOWN[call].again((eps, operands), *read)
-        if done is not None:
-            return _named(takes, done)
-    one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy, "ds": ds}, device)
-    n = one.length()
-    one.expect("dy", one.x.shape)
-    one.expect("ds", one.x.shape)
-    one.expect("weight", (n,))
-    dx, vectors = one.result(one.x.shape), [one.result((n,)) for _ in takes]
-    if 0 in one.x.shape:
-        for vector in vectors:  # Empty sums are 0.
-            vector[...] = 0
-        return _named(takes, (dx, *vectors))
-    of_w, columns, of_sum = one.vector("weight"), part_columns(n), one.views.get("ds")
-    packed = None
-    if is_packed_norm_length(one.element, n):
-        packed = one.flat_matrices(one.x, one.views["dy"], of_sum, one.view_of(dx))
-    p = RowProblem(one.name, one.element, one.count, n, operands, packed is not None)
-    if packed is not None and p.family == "packed":
-        of_x, of_dy, of_sum, of_dx = packed
-    else:
-        of_x, of_dy, of_dx = one.matrix("x"), one.matrix("dy"), one.matrix_of(dx)
-        of_sum = None if ds is None else one.matrix("ds")
-    if p.family == "streamed":
-        parts, blocks = launch_streamed(
-            one, operands, of_x, of_dx, d=of_dy, w=of_w, r=of_sum, eps=float(eps), sums=len(takes)
-        )
-    else:
-        choice = choose_kernels(p, processors_of(one))
-        blocks = choice.groups
-        parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
-        groups = blocks if parts is None else one.matrix_of(parts)
-        one.launch(choice.kernels[0], of_x, of_w, of_dy, of_sum, of_dx, groups, float(eps))
-    if parts is not None:
-        of = one.matrix_of(parts)
-        of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))
-        to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
-        one.launch(column_kernel(one.element, takes, blocks), of, *to)
-    results = [dx, *vectors]
-    if device is None:
-        one.remember(_KNOWN[call], (eps, operands), read, tuple(results))
-    return _named(takes, tuple(results))
+
+    def compute() -> tuple[object, ...]:
+        one = RowCall(f"{call}_backward", {"x": x, "weight": weight, "dy": dy, "ds": ds}, device)
+        n = one.length()
+        one.expect("dy", one.x.shape)
+        one.expect("ds", one.x.shape)
+        one.expect("weight", (n,))
+        dx, vectors = one.result(one.x.shape), [one.result((n,)) for _ in takes]
+        if 0 in one.x.shape:
+            for vector in vectors:  # Empty sums are 0.
+                vector[...] = 0
+            return (dx, *vectors)
+        of_w, columns, of_sum = one.vector("weight"), part_columns(n), one.views.get("ds")
+        packed = None
+        if is_packed_norm_length(one.element, n):
+            packed = one.flat_matrices(one.x, one.views["dy"], of_sum, one.view_of(dx))
+        p = RowProblem(one.name, one.element, one.count, n, operands, packed is not None)
+        if packed is not None and p.family == "packed":
+            of_x, of_dy, of_sum, of_dx = packed
+        else:
+            of_x, of_dy, of_dx = one.matrix("x"), one.matrix("dy"), one.matrix_of(dx)
+            of_sum = None if ds is None else one.matrix("ds")
+        if p.family == "streamed":
+            parts, blocks = launch_streamed(
+                one, operands, of_x, of_dx, d=of_dy, w=of_w, r=of_sum, eps=float(eps), sums=len(takes)
+            )
+        else:
+            choice = choose_kernels(p, processors_of(one))
+            blocks = choice.groups
+            parts = one.result((blocks, len(takes) * columns), "f32") if takes else None
+            groups = blocks if parts is None else one.matrix_of(parts)
+            one.launch(choice.kernels[0], of_x, of_w, of_dy, of_sum, of_dx, groups, float(eps))
+        if parts is not None:
+            of = one.matrix_of(parts)
+            of = of._replace(shape=(blocks, n, len(takes)), strides=(of.strides[0], 1, columns))
+            to = [one.numbers(v)._replace(shape=(n, 1), strides=(1, n)) for v in vectors]
+            one.launch(column_kernel(one.element, takes, blocks), of, *to)
+        return (dx, *vectors)
+
+    done = compute() if device is not None else _KNOWN[call].call((eps, operands), read, compute)
+    return _named(takes, done)
 
 
 def _named(takes: str, results: tuple[Any, ...]) -> tuple[Any, Any, Any]:
@@ -187,41 +181,41 @@ def cross_entropy_backward(
     known = _KNOWN["cross_entropy"]
     read = tuple([t for t in (x, target, lse, g, count, out) if t is not None])
     how = (ignore_index, count is None, out is None, float(label_smoothing))
-    if device is None:
-        done = known.again(how, *read)
-        if done is not None:
-            return done
-    others = ("target", "lse", "g", "count")
-    arrays = {"x": x, "target": target, "lse": lse, "g": g, "count": count, "out": out}
-    one = RowCall("cross_entropy_backward", arrays, device, others=others)
-    n = one.length()
-    of_rows = one.x.shape[:-1]
-    one.expect("target", of_rows)
-    one.expect("lse", of_rows)
-    for key, wanted in (("target", "i64"), ("lse", "f32"), ("count", "f32")):
-        if key in one.views and one.views[key].dtype != wanted:
-            raise one.wrong_type(key, wanted)
-    of_loss = one.views["g"].dtype
-    if of_loss not in ("f32", one.element):
-        allowed = " or ".join(dict.fromkeys(("f32", one.element)))
-        raise DtypeError(f"{one.name}: g has dtype {of_loss}; it must have {allowed}")
-    if one.views["g"].shape != of_rows:
-        one.expect("g", ())
-    dx = one.result(one.x.shape, out="out")
-    if 0 not in one.x.shape:
-        rows = one.count
-        each = (
-            one.flat("g") if one.views["g"].shape == of_rows else one.numbers(g)._replace(shape=(rows,), strides=(0,))
-        )
-        total = None if count is None else one.numbers(count)
-        smoothing = float(label_smoothing) if label_smoothing else None
-        packed = None if smoothing else one.packed_rows(one.x, one.view_of(dx))
-        if packed is None:
-            kernel = entropy_kernel(one.element, n, of_loss, count is not None, rows, smoothing is not None)
-        else:
-            kernel = packed_entropy_kernel(one.element, n, of_loss, count is not None)
-        of_x, of_dx = (one.matrix("x"), one.matrix_of(dx)) if packed is None else packed
-        one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, smoothing, of_dx, ignore_index)
-        if device is None:
-            one.remember(known, how, read, dx)
-    return dx
+
+    def compute() -> object:
+        others = ("target", "lse", "g", "count")
+        arrays = {"x": x, "target": target, "lse": lse, "g": g, "count": count, "out": out}
+        one = RowCall("cross_entropy_backward", arrays, device, others=others)
+        n = one.length()
+        of_rows = one.x.shape[:-1]
+        one.expect("target", of_rows)
+        one.expect("lse", of_rows)
+        for key, wanted in (("target", "i64"), ("lse", "f32"), ("count", "f32")):
+            if key in one.views and one.views[key].dtype != wanted:
+                raise one.wrong_type(key, wanted)
+        of_loss = one.views["g"].dtype
+        if of_loss not in ("f32", one.element):
+            allowed = " or ".join(dict.fromkeys(("f32", one.element)))
+            raise DtypeError(f"{one.name}: g has dtype {of_loss}; it must have {allowed}")
+        if one.views["g"].shape != of_rows:
+            one.expect("g", ())
+        dx = one.result(one.x.shape, out="out")
+        if 0 not in one.x.shape:
+            rows = one.count
+            each = (
+                one.flat("g")
+                if one.views["g"].shape == of_rows
+                else one.numbers(g)._replace(shape=(rows,), strides=(0,))
+            )
+            total = None if count is None else one.numbers(count)
+            smoothing = float(label_smoothing) if label_smoothing else None
+            packed = None if smoothing else one.packed_rows(one.x, one.view_of(dx))
+            if packed is None:
+                kernel = entropy_kernel(one.element, n, of_loss, count is not None, rows, smoothing is not None)
+            else:
+                kernel = packed_entropy_kernel(one.element, n, of_loss, count is not None)
+            of_x, of_dx = (one.matrix("x"), one.matrix_of(dx)) if packed is None else packed
+            one.launch(kernel, of_x, one.flat("target"), one.flat("lse"), each, total, smoothing, of_dx, ignore_index)
+        return dx
+
+    return known.call(how, read, compute) if device is None else compute()

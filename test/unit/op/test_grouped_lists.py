@@ -393,7 +393,6 @@ def test_cached_calls_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     sizes = [(3, 8, 8), (0, 8, 8), (2, 16, 0), (5, 16, 24)]
     a, b = [torch.ones(m, k) for m, _, k in sizes], [torch.ones(k, n) for _, n, k in sizes]
-    results = [torch.zeros(m, n) for m, n, _ in sizes]
     table = np.zeros((4, len(COLUMNS)), np.int64)
     table[:, :3] = sizes
     launched: list[tuple[int, ...]] = []
@@ -411,14 +410,17 @@ def test_cached_calls_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     operands = [(column, np.array(live), 4) for column, live in zip(columns, lives)]
     run = table_launch(table, operands, parts, view_of(np.zeros(1, np.int32)))
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 77)
-    record = recording.Recording([*a, *b])
-    for d in results:
-        record.make(d)
-    given = [x[i] for x, live in zip((a, b, results), lives) for i in live]
-    record.launch(recording.Launch(run, tuple(given), 15))
     calls = KnownCalls(tf32=False)
+
+    def compute() -> tuple[Any, ...]:
+        results = [torch.empty(m, n) for m, n, _ in sizes]
+        given = [x[i] for x, live in zip((a, b, results), lives) for i in live]
+        assert recording.CURRENT.recording is not None
+        recording.CURRENT.recording.launch(recording.Launch(run, tuple(given), 15))
+        return tuple(results)
+
     assert calls.again("as ever", *a, *b) is None
-    calls.remember("as ever", [*a, *b], record, tuple(results))
+    calls.recorded("as ever", [*a, *b], compute)
     x, y = [t + 1 for t in a], [t + 1 for t in b]
     found = calls.again("as ever", *x, *y)
     assert found is not None and [tuple(d.shape) for d in found] == [(m, n) for m, n, _ in sizes]
