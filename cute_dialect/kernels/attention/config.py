@@ -28,6 +28,15 @@ COPIED_HEADS = (64, 128, 256)
 MASKS = ("full", "right", "left", "both")
 """Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
 
+ELEMENTS = ("bf16", "f16", "f8E4M3FN", "f8E5M2")
+"""Element types of Q, K and V."""
+
+OUTPUTS = ("bf16", "f16", "f32")
+"""Element types of the result of 8-bit operands. Other results have the type of the operands."""
+
+DESCALES = ("", "q", "k", "v", "qk", "qv", "kv", "qkv")
+"""Sets of 8-bit operands with a factor for each key head of each sequence."""
+
 BIASES = ("i1", "f16", "bf16", "f32")
 """Element types of an added bias. ``i1`` is a mask, which is True for visible keys."""
 
@@ -102,7 +111,7 @@ class KernelNames(Generic[_C]):
 class AttentionConfig(NamedTuple):
     """Configuration of an attention kernel."""
 
-    element: str = "bf16"  # of Q, K, V and the result: bf16 or f16
+    element: str = "bf16"  # of Q, K and V, one of ELEMENTS
     head: int = 128  # head dimension, one of HEADS; smaller heads are padded with zeros
     mask: str = "full"  # one of MASKS
     from_end: bool = False  # align the last query with the last key instead of the first query with the first key
@@ -141,6 +150,24 @@ class AttentionConfig(NamedTuple):
     # A block mask: lists of the key blocks that a block of queries sees; 0 for none.
     block_m: int = 0  # queries of a block, a multiple of tile_m
     block_n: int = 0  # keys of a block, a multiple of tile_n
+    # Operands of 8 bits. V is transposed in shared memory, and probabilities are multiplied by 2^8 before rounding.
+    output: str = ""  # element type of the result, one of OUTPUTS; "" for that of the operands
+    descale: str = ""  # the operands, of "qkv", that have a factor for each key head of each sequence
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of Q, K and V."""
+        return 8 if self.element.startswith("f8") else 16
+
+    @property
+    def transposes(self) -> bool:
+        """Return True if warps transpose V in shared memory, because the MMA reads only K-major operands."""
+        return self.bits == 8
+
+    @property
+    def result(self) -> str:
+        """Element type of the result."""
+        return self.output or self.element
 
     @property
     def value_head(self) -> int:
@@ -195,7 +222,12 @@ class AttentionConfig(NamedTuple):
     @property
     def clears(self) -> bool:
         """Return True if the producer zeroes values past the end of a sequence."""
-        return not self.gathers and (self.packed or self.used or self.page > 0)
+        return not self.gathers and not self.transposes and self.reads_past_end
+
+    @property
+    def reads_past_end(self) -> bool:
+        """Return True if the last step of a sequence may read values of other sequences."""
+        return self.packed or self.used or self.page > 0
 
     @property
     def gathers(self) -> bool:
@@ -211,27 +243,28 @@ class AttentionConfig(NamedTuple):
     @property
     def key_bytes(self) -> int:
         """Bytes of the keys of one step."""
-        return self.tile_n * self.head * 2
+        return self.tile_n * self.head * self.bits // 8
 
     @property
     def value_bytes(self) -> int:
         """Bytes of the values of one step."""
-        return self.tile_n * self.value_head * 2
+        return self.tile_n * self.value_head * self.bits // 8
 
     @property
     def query_bytes(self) -> int:
         """Bytes of a tile of Q."""
-        return self.tile_m * self.head * 2
+        return self.tile_m * self.head * self.bits // 8
 
     @property
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes, without barriers."""
-        return self.stages * (self.key_bytes + self.value_bytes) + self.q_stages * self.query_bytes
+        values = self.value_bytes * (2 if self.transposes else 1)
+        return self.stages * (self.key_bytes + values) + self.q_stages * self.query_bytes
 
     @property
     def registers(self) -> int:
         """Registers of a consumer thread for scores, probabilities and the accumulator."""
-        return self.tile_n // 2 + self.tile_n // 4 + self.value_head // 2
+        return self.tile_n // 2 + self.tile_n * self.bits // 64 + self.value_head // 2
 
     @property
     def name(self) -> str:
@@ -240,8 +273,14 @@ class AttentionConfig(NamedTuple):
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
-        if self.element not in ("bf16", "f16"):
-            raise ValueError(f"element is {self.element!r}; use 'bf16' or 'f16'")
+        if self.element not in ELEMENTS:
+            raise ValueError(f"element is {self.element!r}; use one of {', '.join(ELEMENTS)}")
+        if self.output not in (OUTPUTS if self.bits == 8 else ("",)):
+            raise ValueError(
+                f"output is {self.output!r}; use one of {', '.join(OUTPUTS)} for 8-bit elements, or '' for others"
+            )
+        if self.descale not in (DESCALES if self.bits == 8 else ("",)):
+            raise ValueError(f"descale is {self.descale!r}; use letters of 'qkv', in this order, for 8-bit elements")
         if self.head not in HEADS:
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, HEADS))}")
         if self.head_v and self.head_v not in HEADS:
@@ -260,6 +299,8 @@ class AttentionConfig(NamedTuple):
                 f"head is {self.head} and head_v is {self.value_head}; with pack=True or pages, use one of "
                 f"{', '.join(map(str, COPIED_HEADS))}"
             )
+        if self.gathers and self.transposes:
+            raise ValueError(f"page={self.page} with tile_n={self.tile_n} is not supported for 8-bit elements")
         if self.gathers and not self.pack:
             raise ValueError(f"page={self.page} with tile_n={self.tile_n} needs pack=True")
         if self.split and not self.lse:
@@ -276,8 +317,9 @@ class AttentionConfig(NamedTuple):
         of_sequences = self.packed or self.used or self.used_q or self.padded or self.page > 0
         if self.block_n and (self.mask != "full" or of_sequences or self.pack or self.split):
             raise ValueError("a block mask needs mask='full', and no packed, used, used_q, padded, page, pack or split")
-        if self.tile_n % 16 or not 16 <= self.tile_n <= 256:
-            raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of 16 up to 256")
+        unit = 256 // self.bits  # K of an MMA with V
+        if self.tile_n % unit or not unit <= self.tile_n <= 256:
+            raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of {unit} up to 256")
         if self.stages < 1 or self.q_stages < 1:
             raise ValueError(f"stages and q_stages must be at least 1, got {self.stages} and {self.q_stages}")
         if self.smem_bytes + 256 > SMEM:
@@ -300,6 +342,8 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *
     (128, 192)
     """
     config = AttentionConfig(element, head, mask)
+    if config.bits == 8:
+        return _default_of_bytes(config._replace(output="bf16"), few)
     if few:  # one consumer, bound by memory latency
         return config._replace(tile_m=64, tile_n=64 if head > 128 else 128, stages=3)
     if head == 64:  # 32 accumulator registers: three consumers with 64 x 128 scores, and room for two tiles of Q
@@ -315,6 +359,20 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *
     return config if mask == "full" else config._replace(tile_n=128, q_stages=2)
 
 
+def _default_of_bytes(config: AttentionConfig, few: bool) -> AttentionConfig:
+    """Return the default configuration for 8-bit elements."""
+    head = config.head
+    if few:
+        return config._replace(tile_m=64, tile_n=128)
+    if head == 64:
+        return config._replace(tile_m=192, tile_n=128, q_stages=2)
+    if head == 96:
+        return config._replace(tile_n=192, q_stages=2)
+    if head == 128:
+        return config._replace(tile_n=192 if config.mask == "full" else 128, q_stages=2)
+    return config._replace(tile_n=128 if head == 192 else 96)
+
+
 _NAMES = KernelNames(
     "attention",
     default_config,
@@ -327,7 +385,7 @@ _NAMES = KernelNames(
         "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",
         "pairs": "pairs", "sms": "sms", "bm": "block_m", "bn": "block_n",
     },
-    elements=("bias", "sinks", "functions"),
+    elements=("bias", "sinks", "functions", "output", "descale"),
 )  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.scores import LOG2_E, Line, ScoreOperands, Scores
 from cute_dialect.kernels.attention.softmax import Softmax
 from cute_dialect.kernels.attention.tiles import BlockLists, Place, Problem, Step, Tiles, nothing_of
+from cute_dialect.kernels.attention.transposition import WARPS, Transposer, WarpPipeline
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang import hopper, pipeline, utils
@@ -50,6 +51,9 @@ _PACKED = {**REGISTERS, 2: (40, 232)}
 _GATHERED = {**_PACKED, 1: (152, 256)}
 """Registers for keys that a warpgroup gathers, many rows per thread."""
 
+LEAST = 1e-30
+"""Least factor of scores. Scores of factors below it are equal in f32."""
+
 _OWN = 8
 """The first of the named barriers of one consumer."""
 
@@ -66,6 +70,7 @@ def launch(
     used: cute.Tensor | None = None, grown: cute.Int32 | None = None, used_q: cute.Tensor | None = None,
     pad: cute.Tensor | None = None, chunk: cute.Int32 | None = None, table: cute.Tensor | None = None,
     captured: tuple[Any, ...] | None = None, blocks: tuple[cute.Tensor, ...] | None = None,
+    q_descale: cute.Tensor | None = None, k_descale: cute.Tensor | None = None, v_descale: cute.Tensor | None = None,
     config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
@@ -89,13 +94,14 @@ def launch(
         table: Pages of each sequence, (pages, B), or None. K and V then have one matrix per page.
         captured: Inputs of the functions of scores and of visible keys, or None.
         blocks: The arrays of :class:`.tiles.BlockLists`, or None.
+        q_descale, k_descale, v_descale: Factors of 8-bit operands, (key heads, B) in f32, or None.
         config: The configuration.
     """
     c = config
     c.check()
     dtype = number(c.element)
     for name, x in (("Q", Q), ("K", K), ("V", V), ("out", out)):
-        wanted = cute.Float32 if c.split and name == "out" else dtype
+        wanted = dtype if name != "out" else cute.Float32 if c.split else number(c.result)
         if x.element_type is not wanted or cute.rank(x) != 4:
             raise ValueError(f"launch: {name} must be a tensor of {wanted} with four modes, got {x}")
     assert K.shape[0] == V.shape[0], "K and V must have the same number of keys"
@@ -105,9 +111,10 @@ def launch(
     mma_s = hopper.make_trivial_tiled_mma(
         dtype, dtype, modes.K, modes.K, cute.Float32, (c.consumers, 1, 1), (64, c.tile_n)
     )
+    weight = number("f8E4M3FN") if c.transposes else dtype
     mma_o = hopper.make_trivial_tiled_mma(
-        dtype, dtype, modes.K, modes.MN, cute.Float32, (c.consumers, 1, 1), (64, c.value_head),
-        warpgroup.OperandSource.RMEM,
+        weight, dtype, modes.K, modes.K if c.transposes else modes.MN, cute.Float32, (c.consumers, 1, 1),
+        (64, c.value_head), warpgroup.OperandSource.RMEM,
     )  # fmt: skip
     rows, columns = utils.LayoutEnum.ROW_MAJOR, utils.LayoutEnum.COL_MAJOR
     rings = (
@@ -115,6 +122,7 @@ def launch(
         hopper.make_smem_layout_b(rows, (None, c.tile_n, c.head), dtype, c.stages),
         hopper.make_smem_layout_b(columns, (None, c.value_head, c.tile_n), dtype, c.stages),
     )
+    transposed = hopper.make_smem_layout_b(rows, (None, c.value_head, c.tile_n), dtype, c.stages)
     loaded = c.rows_loaded
     tiles = (c.tile_m, c.head), (loaded, c.head), (c.value_head, loaded)
     boxes = rings if c.page_loads == 1 else (
@@ -132,11 +140,12 @@ def launch(
         Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, table,
         None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
-    operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured)
+    operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale))
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])
     if c.gathers:
         tmas = (tmas[0], K, rows_of_v)
+    rings = (*rings, transposed) if c.transposes else rings
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
@@ -160,14 +169,17 @@ def attention(
     if cute.arch.thread_idx().x == 0:
         for atom, _ in tmas[1 if c.pack else 0 : 1 if c.gathers else None]:
             cpasync.prefetch_descriptor(atom)
-    sQ, sK, sV = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
+    sQ, sK, sV, *others = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
         pipeline.PipelineTmaAsync.create(
-            num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
+            num_stages=stages, producer_group=1, consumer_group=readers, tx_count=size, defer_sync=True
         )
-        for stages, size in ((c.q_stages, c.query_bytes), (c.stages, c.key_bytes), (c.stages, c.value_bytes))
-    ]
+        for stages, size, readers in (
+            (c.q_stages, c.query_bytes, everyone), (c.stages, c.key_bytes, everyone),
+            (c.stages, c.value_bytes, WARPS if c.transposes else everyone),
+        )
+    ]  # fmt: skip
     if c.gathers:
         pipes[1:] = [
             pipeline.PipelineCpAsync.create(
@@ -175,6 +187,11 @@ def attention(
             )
             for _ in range(2)
         ]
+    values = pipes[2]
+    if c.transposes:
+        values = WarpPipeline.create(
+            num_stages=c.stages, producer_group=WARPS, consumer_group=c.consumers, defer_sync=True
+        )
     own = None
     if c.clears:  # a barrier for loads that the producer itself waits for
         own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
@@ -193,20 +210,28 @@ def attention(
         elif c.clears:
             if warp == 0:
                 Producer(c, tiles, tmas, (sQ, sK, sV), producers, own).run()
+        elif c.transposes:
+            # The producer has one thread, and the other three warps transpose what it loads.
+            if warp == 0:
+                if cute.arch.elect_one():
+                    Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
+            else:
+                Transposer(c, tiles, warp - 1, (sV, others[0]), pipes[2].make_consumer(), values.make_producer()).run()
         elif warp == 0 and cute.arch.elect_one():
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
-        consumers = [pipe.make_consumer() for pipe in pipes]
+        consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values)]
         rows = Rows(c, tiles, out, lse)
-        Consumer(tiles, warp_group - 1, (mma_s, mma_o), (sQ, sK, sV), consumers, rows, operands, tmas[0]).run()
+        smem = sQ, sK, others[0] if c.transposes else sV
+        Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
     if c.gathers:
         return _GATHERED[c.consumers]
-    return (_PACKED if c.clears or c.block_n else REGISTERS)[c.consumers]
+    return (_PACKED if c.clears or c.block_n or c.transposes else REGISTERS)[c.consumers]
 
 
 class Queries(NamedTuple):
@@ -238,6 +263,7 @@ class Consumer:
         sums = mma_o.make_fragment_C(mma_o.partition_shape_C((c.tile_m, c.value_head)))
         factor = cute.Float32(1.0) if c.adjusts else operands.scale
         self.softmax = Softmax(c, scores, weights, sums, cute.Float32(LOG2_E) if c.has_score else factor)
+        self.descales, self.scale = operands.descales, operands.scale
         self.functions = Scores(c, scores, operands)
         self.scores, self.weights, self.sums = scores, weights, sums
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
@@ -272,6 +298,7 @@ class Consumer:
             if self.c.q_stages == 1:
                 q = q._replace(index=place.zero)
         softmax.begin()
+        values = self._descale(place)
         lines = self._lines(place)
         step = self.tiles.step(place, place.last - 1)
         k = self.of_k.wait_and_advance()
@@ -296,8 +323,26 @@ class Consumer:
         self._multiply_values(v)
         warpgroup.wait_group(0, self.sums)
         v.release()
-        logs = softmax.finish(self._sinks(place, lines))
+        logs = softmax.finish(self._sinks(place, lines), values)
         self.rows.store(place, self.row, self.sums, logs)
+
+    def _descale(self, place: Place) -> cute.Float32 | None:
+        """Multiply the factor of the scores by those of Q and K, and return that of V, or None.
+
+        The factor of the scores remains positive, so that softmax need not consider products of 0 and infinity.
+        """
+        c = self.c
+        head = place.head if c.pack else place.head // self.tiles.problem.sharing
+        of_q, of_k, of_v = (None if x is None else x[head, place.batch] for x in self.descales)
+        if of_q is not None or of_k is not None:
+            scale = self.scale
+            for factor in (of_q, of_k):
+                scale = scale if factor is None else scale * factor
+            if c.adjusts:
+                self.functions.scale = scale
+            else:
+                self.softmax.factor = cute.arch.fmax(scale, LEAST)
+        return of_v
 
     def _whole_steps(self, place: Place) -> tuple[Int, Int]:
         """Return the range of steps, before the last one, whose keys all queries of this warpgroup see.
@@ -325,20 +370,21 @@ class Consumer:
 
     def _load_queries(self, place: Place) -> Queries:
         """Load this warpgroup's rows of (query, head) pairs to shared memory, 16 bytes per thread and load."""
-        c, pieces = self.c, self.c.head // 8
+        c, size = self.c, 128 // self.c.bits
+        pieces = c.head // size
         thread = cute.arch.thread_idx().x % 128
         cute.arch.barrier(_OWN + self.group, 128)  # all warps have read the previous rows
         for i in cute.range_constexpr(64 * pieces // 128):
             at, piece = self.group * 64 + i * (128 // pieces) + thread // pieces, thread % pieces
             query, head = self.tiles.split_row(place.row + at)
-            held = cute.make_rmem_tensor(8, self.smem.element_type)
+            held = cute.make_rmem_tensor(size, self.smem.element_type)
             held.fill(0.0)
-            if (query < place.queries) & (piece * 8 < self.queries.shape[1]):
+            if (query < place.queries) & (piece * size < self.queries.shape[1]):
                 head = head + place.head * self.tiles.problem.sharing
                 batch = 0 if c.packed else place.batch
                 line = self.queries[place.query_start + query, None, head, batch]
-                cute.autovec_copy(cute.local_tile(line, (8,), (piece,)), held)
-            cute.autovec_copy(held, cute.local_tile(self.smem[at, None, 0], (8,), (piece,)))
+                cute.autovec_copy(cute.local_tile(line, (size,), (piece,)), held)
+            cute.autovec_copy(held, cute.local_tile(self.smem[at, None, 0], (size,), (piece,)))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(_OWN + self.group, 128)
         return Queries(place.zero)
@@ -463,10 +509,10 @@ def _of_two_slots(sQ: cute.Tensor, c: AttentionConfig) -> cute.Tensor:
 
 def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     """Return the annotations of the launch arguments."""
-    matrix = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
-    found: dict[str, Any] = dict.fromkeys(("Q", "K", "V", "out"), matrix)
-    if c.split:
-        found["out"] = cute.Tensor[cute.Float32, "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
+    units, result = ("?{div=16}" if c.bits == 8 else "?{div=8}"), cute.Float32 if c.split else number(c.result)
+    matrix = cute.Tensor[number(c.element), f"(?,?,?,?):({units},1,{units},{units})", "align<16>"]
+    found: dict[str, Any] = dict.fromkeys(("Q", "K", "V"), matrix)
+    found["out"] = cute.Tensor[result, "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
     found |= {"of_queries": begins, "of_keys": None if c.page else begins}
@@ -484,6 +530,8 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["captured"] = captured_types(c.functions)
     counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))
     found["blocks"] = (counts, indices, counts, indices) if c.block_n else None
+    factors = cute.Tensor[cute.Float32, "(?,?):(?,?)"]
+    found |= {f"{x}_descale": factors if x in c.descale else None for x in "qkv"}
     return found
 
 

@@ -23,8 +23,8 @@ class Rows:
     def store(self, place: Place, row: Int, sums: cute.Tensor, logs: list[cute.Float32]) -> None:
         """Store a warpgroup's rows. ``row`` is this thread's first row in the tile; its other row is 8 below."""
         c, lane = self.c, cute.arch.lane_idx() % 4
-        if c.split:
-            self._store_parts(place, row, sums, logs, lane)
+        if c.split or c.result == "f32":
+            self._store_pairs(place, row, sums, logs, lane)
             return
         words = packed_words(sums, c.value_head, self.out.element_type)
         for half in cute.range_constexpr(2):
@@ -36,8 +36,8 @@ class Rows:
                 if c.lse and lane == 0:
                     self.lse[query, head, place.matrix] = logs[half]
 
-    def _store_parts(self, place: Place, row: Int, sums: cute.Tensor, logs: list[cute.Float32], lane: Int) -> None:
-        """Store f32 rows for :mod:`.combine`: pairs of columns, so that four lanes store 32 bytes of a row."""
+    def _store_pairs(self, place: Place, row: Int, sums: cute.Tensor, logs: list[cute.Float32], lane: Int) -> None:
+        """Store f32 rows by pairs of columns, so that four lanes store 32 bytes of a row."""
         plain = cute.make_tensor(sums.iterator, cute.make_layout((2, 2, self.c.value_head // 8)))
         for half in cute.range_constexpr(2):
             at, query, head = self._place(place, row, half)
@@ -46,7 +46,7 @@ class Rows:
                 for i in cute.range_constexpr(self.c.value_head // 8):
                     if 8 * i < self.out.shape[1]:
                         cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (4 * i + lane,)))
-                if lane == 0:
+                if self.c.lse and lane == 0:
                     self.lse[query, head, place.matrix] = logs[half]
 
     def _place(self, place: Place, row: Int, half: int) -> tuple[Int, Int, Int]:

@@ -33,6 +33,7 @@ class ScoreOperands(NamedTuple):
     bias: cute.Tensor | None  # added bias or mask of visible keys, (queries, keys, H, B)
     sinks: cute.Tensor | None  # logits of keys without values, (H,)
     captured: Any  # inputs of the graph, or None
+    descales: tuple[cute.Tensor | None, ...]  # factors of Q, K and V, (key heads, B), in f32
 
 
 class Line(NamedTuple):
@@ -45,10 +46,14 @@ class Line(NamedTuple):
 
 
 class Scores:
-    """The scores of a thread: two rows, eight apart, and two of every eight columns, as in :mod:`.softmax`."""
+    """The scores of a thread: two rows, eight apart, and two of every eight columns, as in :mod:`.softmax`.
+
+    ``scale`` is the factor of the scores: that of the operands, times the factors of Q and K.
+    """
 
     def __init__(self, c: AttentionConfig, scores: cute.Tensor, operands: ScoreOperands):
         self.c, self.scores, self.operands = c, scores, operands
+        self.scale = operands.scale
         self.graph = None if c.functions is None else Scored(c.functions, operands.captured)
 
     def line(self, query: Int, head: Int, place: Place) -> Line:
@@ -86,7 +91,7 @@ class Scores:
             away: Number = cute.Float32(own[row]) if c.alibi else None
             for column in cute.range_constexpr(columns):
                 at, i = column // 2 * 8 + column % 2, column // 2 * 4 + row * 2 + column % 2
-                score = self.scores[i] * o.scale
+                score = self.scores[i] * self.scale
                 if c.softcap:
                     power = cute.math.exp2(score, fastmath=True) + 1.0
                     score = cute.math.fma(cute.math.rcp(power, fastmath=True), -2.0 * o.cap, o.cap)
@@ -120,7 +125,7 @@ class Scores:
             self._apply(lines, place, step.key + column, ("visible",))
 
     def _apply(self, lines: list[Line], place: Place, first: Int, names: tuple[str, ...]) -> None:
-        graph, scale = self.graph, self.operands.scale
+        graph, scale = self.graph, self.scale
         base = _indices(place)
         shared = graph.known(names, "", base)
         for column in cute.range_constexpr(self.c.tile_n // 4):

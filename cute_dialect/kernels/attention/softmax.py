@@ -9,6 +9,7 @@ Exponentials are powers of two: the scale of the scores and ``log2(e)`` form one
 # pyright: basic
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
@@ -17,6 +18,10 @@ from cute_dialect.lang.values.signature_types import Condition, Int, Number
 SLACK = 8.0
 """Largest power of two by which a weight may exceed 1 before the row maximum is updated. Weights up to 2^8 are as
 accurate as smaller ones, and updating the maximum less often saves rescaling the accumulator."""
+
+BYTE_SLACK, BYTE_EXPONENT = 0.75, 8.0
+"""Slack, and the power of two by which weights are multiplied, if they are rounded to e4m3. Its largest number is 448,
+and numbers below 2^-6 are less accurate."""
 
 LN_2 = 0.6931471805599453
 _CHAINS = 2
@@ -35,6 +40,7 @@ class Softmax:
     ):
         self.c, self.scores, self.weights, self.sums, self.factor = c, scores, weights, sums, factor
         self.columns = c.tile_n // 4
+        self.slack, self.exponent = (BYTE_SLACK, BYTE_EXPONENT) if c.bits == 8 else (SLACK, 0.0)
         self.most = [cute.Float32(0.0), cute.Float32(0.0)]
         self.total = [cute.Float32(0.0), cute.Float32(0.0)]
 
@@ -74,13 +80,15 @@ class Softmax:
             if not first:
                 most = cute.arch.fmax(before, found)
                 if self.c.lazy:
-                    most = most if (most - before) * self.factor > SLACK else before
+                    most = most if (most - before) * self.factor > self.slack else before
                 found = most
             # A row that has not seen a key has a maximum of -inf, which must not be subtracted.
             most = found
             if masked:
                 most = most if most != float("-inf") else cute.Float32(0.0)
             offset = most * self.factor
+            if self.exponent:
+                offset = offset - self.exponent
             if not first:
                 by.append(cute.math.exp2((before - most) * self.factor, fastmath=True))
             self.most[row] = found
@@ -112,7 +120,12 @@ class Softmax:
     def weigh(self) -> None:
         """Round the exponentials to the A operand of the MMAs with V."""
         flat = cute.make_tensor(self.weights.iterator, cute.make_layout(cute.size(self.weights)))
-        plain = cute.make_tensor(self.scores.iterator, cute.make_layout(cute.size(self.scores)))
+        order: Any = cute.make_layout(cute.size(self.scores))
+        if self.c.bits == 8:
+            # A register of the A operand has four adjacent columns of a row. It gets those that this thread has of 16
+            # columns, two and two. The transposed V has its keys in the same order (:mod:`.transposition`).
+            order = cute.make_layout((2, 2, 2, self.columns // 4), stride=(1, 4, 2, 8))
+        plain = cute.make_tensor(self.scores.iterator, order)
         flat.store(plain.load().to(flat.element_type))
 
     def rescale(self, by: Sequence[Number]) -> None:
@@ -127,13 +140,16 @@ class Softmax:
         for i in cute.range_constexpr(cute.size(self.sums)):
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
-    def finish(self, sinks: Sequence[cute.Float32] | None = None) -> list[Number]:
+    def finish(
+        self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None
+    ) -> list[Number]:
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.
 
         Args:
             sinks: for each row, the logit of a key without a value, times ``log2(e)``.
+            descale: factor of the values, or None.
         """
         logs, factors = [], []
         for row in cute.range_constexpr(2):
@@ -147,11 +163,14 @@ class Softmax:
                 # Without a key and without a sink both are -inf, which must not be subtracted.
                 finite = most if most != float("-inf") else cute.Float32(0.0)
                 by = cute.math.exp2(before - finite, fastmath=True)
-                total = cute.math.fma(total, by, cute.math.exp2(sinks[row] - finite, fastmath=True))
+                power = sinks[row] - finite
+                power = power + self.exponent if self.exponent else power
+                total = cute.math.fma(total, by, cute.math.exp2(power, fastmath=True))
             none = total == 0.0
-            factors.append(0.0 if none else by / total)
+            factors.append(0.0 if none else by / total if descale is None else by / total * descale)
             if self.c.lse:
                 log = most + cute.math.log2(total, fastmath=True)
+                log = log - self.exponent if self.exponent else log
                 logs.append(float("-inf") if none else log * LN_2)
         self._rescale(factors)
         return logs
