@@ -169,7 +169,14 @@ def attention(
     if cute.arch.thread_idx().x == 0:
         for atom, _ in tmas[1 if c.pack else 0 : 1 if c.gathers else None]:
             cpasync.prefetch_descriptor(atom)
-    sQ, sK, sV, *others = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
+    if c.transposes:
+        plain = [cute.arch.alloc_smem(cute.Uint8, cute.cosize(ring.outer), 1024) for ring in rings]
+        sQ, sK, sV, *others = (
+            cute.make_tensor(cute.recast_ptr(start, ring.inner, number(c.element)), ring.outer)
+            for start, ring in zip(plain, rings)
+        )
+    else:
+        sQ, sK, sV = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
         pipeline.PipelineTmaAsync.create(
@@ -216,7 +223,8 @@ def attention(
                 if cute.arch.elect_one():
                     Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
             else:
-                Transposer(c, tiles, warp - 1, (sV, others[0]), pipes[2].make_consumer(), values.make_producer()).run()
+                ends = pipes[2].make_consumer(), values.make_producer()
+                Transposer(c, tiles, warp - 1, plain[2:], ends).run()
         elif warp == 0 and cute.arch.elect_one():
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:

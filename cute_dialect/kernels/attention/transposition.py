@@ -15,6 +15,7 @@ probabilities therefore need no exchange between threads.
 # pyright: basic, reportOptionalSubscript=false
 
 from collections.abc import Sequence
+from math import gcd
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
@@ -50,7 +51,8 @@ class WarpPipeline(pipeline.PipelineAsync):
 class Transposer:
     """A warp that transposes its pieces of V, in the order in which they are loaded.
 
-    ``smem`` and the two rings are those of V as loaded, (elements, keys), and transposed.
+    ``smem`` are pointers to the buffers of V as loaded and transposed, without swizzles: offsets are computed here,
+    once for each lane. The two rings are those of the buffers.
     """
 
     def __init__(
@@ -58,23 +60,26 @@ class Transposer:
         c: AttentionConfig,
         tiles: Tiles,
         index: Int,
-        smem: Sequence[cute.Tensor],
-        loaded: PipelineConsumer,
-        transposed: PipelineProducer,
+        smem: Sequence[cute.Pointer],
+        rings: tuple[PipelineConsumer, PipelineProducer],
     ):
         self.c, self.tiles, self.index = c, tiles, index
         self.source, self.target = smem
-        self.loaded, self.transposed = loaded, transposed
+        self.loaded, self.transposed = rings
+        self.load = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, 4), cute.Float16)
+        self.store = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), cute.Float16)
         self.lane = lane = cute.arch.lane_idx()
-        half = cute.Float16
-        self.load = cute.make_copy_atom(warp.LdMatrix8x8x16bOp(True, 4), half)
-        self.store = cute.make_copy_atom(warp.StMatrix8x8x16bOp(False, 4), half)
+        # Bytes of a row of a swizzle atom: of elements in the loaded buffer, and of keys in the transposed one.
+        self.elements, self.keys = atom_bytes(c.value_head), atom_bytes(c.tile_n)
+        # The pieces of a batch are loaded before they are stored, to hide latency.
+        self.together = 4 if self.elements >= 64 else 2
         # A lane passes the even element of its pair first, or the odd one in the upper half of the warp. The eight
         # rows that stmatrix stores at once then have different numbers modulo 8, and different banks.
         upper = lane // 16
         self.orders = [0x6420 + (upper ^ i) * 0x1111 for i in range(2)]
+        self.of_source = swizzled(lane, self.elements, 0)
         row, second = lane % 8, lane // 8 % 2
-        self.element = row * 2 + (row // 4 ^ second)
+        self.of_target = swizzled(row * 2 + (row // 4 ^ second), self.keys, upper)
 
     def run(self) -> None:
         """Transpose the values of all tiles of this block."""
@@ -89,46 +94,79 @@ class Transposer:
             at = self.tiles.following(at)
 
     def _tile(self, place: Place) -> None:
-        c, at = self.c, place.last - 1
-        if c.reads_past_end and (at + 1) * c.tile_n > place.keys:
-            first = place.keys - at * c.tile_n
-            self._step(cute.max(first, 0) if c.split else first)
-        else:
-            self._step(None)
-        for _ in range(at - place.first):
-            self._step(None)
+        c = self.c
+        for i in range(place.last - place.first):
+            end: Int | None = None
+            if c.reads_past_end:
+                end = place.keys - (place.last - 1 - i) * c.tile_n
+            self._step(end)
 
     def _step(self, end: Int | None) -> None:
         """Transpose the values of a step, with zeros for the keys from ``end`` on."""
         c = self.c
         source, target = self.loaded.wait_and_advance(), self.transposed.acquire_and_advance()
-        columns = c.value_head // _ELEMENTS
-        for i in cute.range_constexpr(-(-c.tile_n // _KEYS * columns // WARPS)):
-            piece = self.index + i * WARPS
-            if piece < c.tile_n // _KEYS * columns:
-                self._piece(piece // columns, piece % columns, source.index, target.index, end)
+        first, second = (self._slot(x.index) for x in (source, target))
+        batches = c.value_head // _ELEMENTS // self.together
+        for i in range(self.index, c.tile_n // _KEYS * batches, WARPS):
+            piece = cute.assume(i, range=(0, 1 << 10))
+            self._batch(piece // batches, piece % batches, first, second, end)
         target.commit()
         source.release()
 
-    def _piece(self, keys: Int, elements: Int, source: Int, target: Int, end: Int | None) -> None:
-        lane = self.lane
-        held = self._row(self.source[None, keys * _KEYS + lane, source], elements)
-        loaded = cute.make_rmem_tensor(8, cute.Float16)
-        cute.copy(self.load, held, loaded)
-        words = cute.recast_tensor(loaded, cute.Int32)
-        if end is not None:
-            own = keys * _KEYS + lane % 4 * 2
-            for i in cute.range_constexpr(4):
-                key = own + i * 8
-                words[i] = (words[i] & (0xFFFF if key + 1 >= end else -1)) if key < end else 0
-        made = cute.make_rmem_tensor(4, cute.Uint32)
-        for half in cute.range_constexpr(2):
-            for i in cute.range_constexpr(2):
-                made[2 * half + i] = cute.arch.prmt(words[2 * half], words[2 * half + 1], self.orders[i])
-        there = self._row(self.target[elements * _ELEMENTS + self.element, None, target], keys * 2 + lane // 16)
-        cute.copy(self.store, cute.recast_tensor(made, cute.Float16), there)
+    def _slot(self, index: Int) -> Int:
+        """Return the offset of a slot in bytes."""
+        return index * self.c.value_bytes
 
-    @staticmethod
-    def _row(line: cute.Tensor, piece: Int) -> cute.Tensor:
-        """Return 16 bytes of a line of shared memory, as 16-bit elements."""
-        return cute.recast_tensor(cute.local_tile(line, (16,), (piece,)), cute.Float16)
+    def _batch(self, keys: Int, batch: Int, source: Int, target: Int, end: Int | None) -> None:
+        """Transpose a few pieces of 32 keys, which are adjacent in a head.
+
+        Args:
+            keys: index of the 32 keys.
+            batch: index of the batch in the head.
+            source, target: offsets of the slots.
+            end: the first key that is zero, or None.
+        """
+        c, together = self.c, self.together
+        # of an atom's rows
+        each = self.elements // _ELEMENTS // together
+        source = source + keys * (_KEYS * self.elements) + batch // each * (c.tile_n * self.elements)
+        first = self.of_source ^ (batch % each * (together * _ELEMENTS))
+        target = target + keys * _KEYS // self.keys * (c.value_head * self.keys)
+        target = target + batch * (together * _ELEMENTS * self.keys) + (self.of_target ^ keys * _KEYS % self.keys)
+        loaded = []
+        for i in cute.range_constexpr(together):
+            held = cute.make_rmem_tensor(8, cute.Float16)
+            cute.copy(self.load, _line(self.source, source + (first ^ i * _ELEMENTS)), held)
+            loaded.append(cute.recast_tensor(held, cute.Int32))
+        for i in cute.range_constexpr(together):
+            words = loaded[i]
+            if end is not None:
+                self._clear(words, end - keys * _KEYS)
+            made = cute.make_rmem_tensor(4, cute.Uint32)
+            for half in cute.range_constexpr(2):
+                for j in cute.range_constexpr(2):
+                    made[2 * half + j] = cute.arch.prmt(words[2 * half], words[2 * half + 1], self.orders[j])
+            there = _line(self.target, target + i * (_ELEMENTS * self.keys))
+            cute.copy(self.store, cute.recast_tensor(made, cute.Float16), there)
+
+    def _clear(self, words: cute.Tensor, end: Int) -> None:
+        """Zero the values of the keys from ``end`` on, of the two keys in each word."""
+        if end < _KEYS:
+            for i in cute.range_constexpr(4):
+                key = self.lane % 4 * 2 + i * 8
+                words[i] = (words[i] & (0xFFFF if key + 1 >= end else -1)) if key < end else 0
+
+
+def atom_bytes(row: int) -> int:
+    """Return the bytes of a row of the widest swizzle atom that divides a row of some bytes."""
+    return gcd(row, 128)
+
+
+def swizzled(row: Int, width: int, chunk: Int) -> Int:
+    """Return the offset of 16 bytes of a row of a swizzle atom with rows of 32, 64 or 128 bytes."""
+    return row * width + (chunk ^ (row * width // 128 & width // 16 - 1)) * 16
+
+
+def _line(base: cute.Pointer, offset: Int) -> cute.Tensor:
+    """Return 16 bytes of shared memory as 16-bit elements."""
+    return cute.make_tensor(cute.recast_ptr((base + offset).align(16), dtype=cute.Float16), cute.make_layout(8))
