@@ -35,6 +35,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
+from cute_dialect.op.problems.attention import DESCALES
 from cute_dialect.runtime.settings import flag
 
 __all__ = [
@@ -45,8 +46,7 @@ __all__ = [
 _SCHEDULE = ("pack_gqa", "sm_margin", "scheduler_metadata", "num_splits")
 """Arguments of FlashAttention that select a schedule; their values are ignored."""
 _UNSUPPORTED = (
-    "qv", "q_descale", "k_descale", "v_descale", "rotary_seqlens", "cu_seqlens_k_new", "score_mod", "mask_mod",
-    "aux_tensors",
+    "qv", "rotary_seqlens", "cu_seqlens_k_new", "score_mod", "mask_mod", "aux_tensors",
 )  # fmt: skip
 """Arguments of FlashAttention that may be None or 0 only."""
 
@@ -59,16 +59,18 @@ def flash_attn_func(
 ) -> Any:  # fmt: skip
     """Return attention of (B, S, H, D).
 
-    With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.
+    With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.  ``q``, ``k``
+    and ``v`` may be 8-bit floats, with ``q_descale``, ``k_descale`` and ``v_descale``, (B, heads of ``k``); the result
+    is then bf16.
     """
     call = "flash_attn_func"
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k", k, "(B, S, H, D)")
-    sinks = _checked(flash_attn_func, dropout_p, more)
+    others = _checked(flash_attn_func, dropout_p, more)
     found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, lse=return_attn_probs,
         layout="bshd", deterministic=deterministic or None, device=_device(q),
-        **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
+        **others, **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
     )  # fmt: skip
     return (*found, None) if return_attn_probs else found
 
@@ -104,19 +106,19 @@ def flash_attn_varlen_func(
     """
     call = "flash_attn_varlen_func"
     _check_rank(call, "q", q, "(rows, H, D)")
-    sinks = _checked(flash_attn_varlen_func, dropout_p, more)
+    others = _checked(flash_attn_varlen_func, dropout_p, more)
     table = page_table if block_table is None else block_table
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
         cu_seqlens_k = None
     is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is seqused_q
     found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks, lse=return_attn_probs,
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, lse=return_attn_probs,
         cu_seqlens_q=cu_seqlens_q,
         cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_q=seqused_q,
         seqused_k=seqused_k, page_table=table, layout="bshd",
         deterministic=deterministic or None, device=_device(q),
-        **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
+        **others, **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
     )  # fmt: skip
     return (*found, None) if return_attn_probs else found
 
@@ -202,7 +204,7 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
     ) = numbers  # fmt: skip
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
-    sinks = _checked(flash_attn_with_kvcache, 0.0, more)
+    others = _checked(flash_attn_with_kvcache, 0.0, more)
     window_size = _window(call, window_size)
     for one, other, names in ((k, v, ("k", "v")), (rotary_cos, rotary_sin, ("rotary_cos", "rotary_sin"))):
         if (one is None) != (other is None):
@@ -245,11 +247,11 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
             q, rotary_cos, rotary_sin, interleaved=rotary_interleaved, layout="bshd", device=_device(q), **place
         )
     return op.attention(
-        q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, sinks=sinks,
+        q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes,
         seqused_k=used, seqused_k_offset=0 if k is None else k.shape[1], page_table=table, leftpad_k=cache_leftpad,
         layout="bshd",
         lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
-        **_mask(call, causal, window_size, chunk, q.shape[1], False),
+        **others, **_mask(call, causal, window_size, chunk, q.shape[1], False),
     )  # fmt: skip
 
 
@@ -287,18 +289,21 @@ def _window(call: str, window: Any) -> tuple[Any, Any]:
     return window[0], window[1]
 
 
-def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any]) -> Tensor | None:
-    """Return the sinks.  Raises ArgumentError and UnsupportedError for arguments that are not supported."""
+def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any]) -> dict[str, Any]:
+    """Return further arguments of ``op.attention``: the sinks, and factors of 8-bit operands.
+
+    Raises ArgumentError and UnsupportedError for arguments that are not supported.
+    """
     call = function.__name__
     if dropout_p:
         raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
-    sinks = more.pop("learnable_sink", None)
+    found = {"sinks": more.pop("learnable_sink", None), **{name: more.pop(name, None) for name in DESCALES}}
     for name, value in more.items():
         if name in _UNSUPPORTED and value is not None and not (type(value) is int and value == 0):
             raise UnsupportedError(f"{call}: {name} is not supported; omit it")
     others = {name: value for name, value in more.items() if name not in (*_SCHEDULE, *_UNSUPPORTED)}
     check_keywords(call, function, others, interpreted=False)
-    return sinks
+    return found
 
 
 def _lengths(call: str, given: Any, batch: int, like: Tensor, default: int, name: str = "cache_seqlens") -> Tensor:

@@ -520,7 +520,8 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     units, result = ("?{div=16}" if c.bits == 8 else "?{div=8}"), cute.Float32 if c.split else number(c.result)
     matrix = cute.Tensor[number(c.element), f"(?,?,?,?):({units},1,{units},{units})", "align<16>"]
     found: dict[str, Any] = dict.fromkeys(("Q", "K", "V"), matrix)
-    found["out"] = cute.Tensor[result, "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
+    of_out = "?{div=4}" if c.result == "f32" else "?{div=8}"
+    found["out"] = cute.Tensor[result, f"(?,?,?,?):({of_out},1,{of_out},{of_out})", "align<16>"]
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
     found |= {"of_queries": begins, "of_keys": None if c.page else begins}

@@ -140,9 +140,7 @@ class Softmax:
         for i in cute.range_constexpr(cute.size(self.sums)):
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
-    def finish(
-        self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None
-    ) -> list[Number]:
+    def finish(self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None) -> list[Number]:
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.

@@ -30,9 +30,18 @@ from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.saved import Fields
-from cute_dialect.op.problems.attention import CALL, LAYOUTS, Form, check_rising, expanded_strides, is_readable
+from cute_dialect.op.problems.attention import (
+    CALL,
+    DESCALES,
+    LAYOUTS,
+    Form,
+    check_rising,
+    element_unit,
+    expanded_strides,
+    is_readable,
+)
 from cute_dialect.op.problems.flex_attention import KEY_LISTS
-from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -47,6 +56,7 @@ __all__ = [
 OPTIONAL_ARRAYS = (
     *("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask"),
     *("seqused_k", "page_table", "seqused_q", "leftpad_k"),
+    *DESCALES,
 )
 """Arrays that a call may have, in the order of the torch operator's arguments."""
 
@@ -127,7 +137,7 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
             raise ValueError(f'kernel "{kernel}" does not match this call; use "{config.name}" or a variant of it')
     except ValueError as e:
         raise UnsupportedError(f"{CALL}: {e}") from None
-    combine = CombineConfig(form.element, config.value_head, asked.lse, parts >= 8) if split else None
+    combine = CombineConfig(form.result, config.value_head, asked.lse, parts >= 8) if split else None
     return AttentionDispatch(form, first, config, parts, combine)
 
 
@@ -206,7 +216,8 @@ def _fields(form: Form) -> dict[str, Any]:
     functions = {"scaled": scaled, "softcap": softcap, "alibi": form.alibi, "bias": form.bias, "sinks": form.sinks}
     functions |= {"functions": form.functions, "block_m": form.blocks[0], "block_n": form.blocks[1]}
     of_sequences = {"used": form.used, "used_q": form.used_q, "padded": form.padded, "page": form.page}
-    return {**functions, **of_sequences, "chunked": form.chunk > 0}
+    of_bytes = {"output": form.output, "descale": form.descale}
+    return {**functions, **of_sequences, **of_bytes, "chunked": form.chunk > 0}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
@@ -226,8 +237,9 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
         tile_n = 128 if found.tile_n >= 128 and found.block_n % 128 == 0 else 64
         tile_m = min(found.tile_m, 128 if found.block_m % 128 == 0 else 64)
         return found._replace(tile_m=tile_m, tile_n=tile_n)
-    while found.smem_bytes + 256 > SMEM and found.tile_n > 16:
-        found = found._replace(tile_n=found.tile_n - 16 if found.gathers or not found.page else found.tile_n // 2)
+    unit = 256 // found.bits
+    while found.smem_bytes + 256 > SMEM and found.tile_n > unit:
+        found = found._replace(tile_n=found.tile_n - unit if found.gathers or not found.page else found.tile_n // 2)
     return found
 
 
@@ -324,6 +336,7 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
             *_lengths(one, f),
             *captured_operands(one, f.functions),
             *block_lists(one, f, KEY_LISTS),
+            *_descales(one, f),
         ]
         if way.combine is None:
             one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
@@ -340,6 +353,20 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
         one.launch(way.kernels[1], sums, ends, out, lines)
     return results
+
+
+def _descales(one: RowCall, form: Form) -> list[Any]:
+    """Return the factors of 8-bit operands as (key heads, B).
+
+    The problem of one query has the heads that share keys as queries, and thus as many heads as keys have.
+    """
+    shape = form.batch, form.heads // form.sharing
+    found: list[Any] = []
+    for key in DESCALES:
+        if key[0] in form.descale:
+            view = one.views[key]
+            found.append(view._replace(shape=shape[::-1], strides=(expanded_strides(view, shape) or (0, 0))[::-1]))
+    return found
 
 
 def _lengths(one: RowCall, form: Form) -> list[Any]:
@@ -426,20 +453,22 @@ def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
     """Return keys or values, (S, D, H, B), from the first visible key on; pages are returned as they are."""
     if way.form.page:
         return view
-    return view._replace(pointer=view.pointer + way.first * view.strides[0] * 2, shape=(way.form.keys, *view.shape[1:]))
+    offset = way.first * view.strides[0] * numpy_dtype(view.dtype).itemsize
+    return view._replace(pointer=view.pointer + offset, shape=(way.form.keys, *view.shape[1:]))
 
 
 def head_matrix(view: ArrayView, form: Form) -> ArrayView:
     """Return an array as (S, D, H, B)."""
     if form.packed:
         rows, heads, size = view.shape
-        shape, strides = (rows, size, heads, 1), (view.strides[0], 1, view.strides[1], 8)
+        shape, strides = (rows, size, heads, 1), (view.strides[0], 1, view.strides[1], 1)
     else:
         b, h, s, d = LAYOUTS[form.layout]
         shape, strides = (tuple([x[i] for i in (s, d, h, b)]) for x in (view.shape, view.strides))
     # The stride of a mode of extent 1 is arbitrary.
+    unit = element_unit(view)
     steps = tuple(
-        [8 if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
+        [unit if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
     )
     return view._replace(shape=tuple(shape), strides=steps)
 
@@ -459,15 +488,15 @@ def _result(one: RowCall, form: Form) -> Any:
     shape = (*like.shape[:-1], form.values)
     if given is None:
         if form.packed or like.strides[1] >= like.strides[2]:
-            return one.result(shape)
-        return one.ordered_result(shape, (0, 2, 1, 3))
+            return one.result(shape, form.result)
+        return one.ordered_result(shape, (0, 2, 1, 3), form.result)
     one.expect("out", shape)
     if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:
             raise AlignmentError(f"{CALL}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
         raise LayoutError(
             f"{CALL}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
-            "multiples of 8"
+            f"multiples of {element_unit(given)}"
         )
     for key in [name for name in one.views if name != "out"]:
         if overlap(given, one.views[key]):

@@ -21,7 +21,7 @@ from operator import mul
 from typing import Any, TypeAlias
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.score_functions import trace_scores
@@ -35,16 +35,16 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
-from cute_dialect.op.problems.attention import Form, Numbers, form_of, is_readable, numbers_of
+from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-_ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32"}
+_ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32", **dict.fromkeys(DESCALES, "f32")}
 """Element types of arrays that are given as shapes."""
 Shaped: TypeAlias = Any
 """An array, or the shape of a contiguous one."""
 _PEAK = 989.5
-"""TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets)."""
+"""TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets); twice as many with 8-bit ones."""
 _BANDWIDTH = 4.8
 """TB/s of an H200's memory (data sheet)."""
 
@@ -84,7 +84,9 @@ class AttentionExplanation(Explanation):
             (f"{self.tiles} of {c.tile_m} {kind}, {c.tile_n} keys per step, {blocks} blocks of {c.threads} threads"),
         )
         yield "order", "head by head" + (", the first query tile of each paired with the last" if c.takes_pairs else "")
-        yield "memory", f"{c.stages} stages of K and V, {c.q_stages} of Q: {c.smem_bytes} bytes of shared memory"
+        values = "V and its transpose" if c.transposes else "V"
+        stages = f"{c.stages} stages of K{',' if c.transposes else ' and'} {values}, {c.q_stages} of Q"
+        yield "memory", f"{stages}: {c.smem_bytes} bytes of shared memory"
 
     def _limits(self) -> str:
         work = f"{self.flops / 1e9:.3g} GFLOP on tensor cores, " if self.flops else ""
@@ -110,6 +112,7 @@ def explain_attention(
     alibi_slopes: Shaped = None, mask: Shaped = None, lse: bool = False, layout: str = "bhsd",
     seqused_k: Shaped = None, page_table: Shaped = None, seqused_q: Shaped = None, leftpad_k: Shaped = None,
     seqused_k_offset: int = 0, attention_chunk: int = 0, cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None,
+    q_descale: Shaped = None, k_descale: Shaped = None, v_descale: Shaped = None, dtype: object = None,
     max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
@@ -125,15 +128,18 @@ def explain_attention(
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
     more |= {"seqused_q": seqused_q, "leftpad_k": leftpad_k}
+    more |= dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
     views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
-    if views["q"].dtype not in ("bf16", "f16"):
-        raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
-    numbers = Numbers(softcap, seqused_k_offset, attention_chunk)
+    if views["q"].dtype not in ELEMENTS:
+        raise UnsupportedError(
+            f"attention: q has dtype {views['q'].dtype}; pass an array of one of {', '.join(ELEMENTS)}"
+        )
+    numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype)
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, numbers)
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
-    bound = max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6)
+    bound = max(flops / _PEAK / 1e6 / (2 if form.output else 1), moved / _BANDWIDTH / 1e6)
     way = way_of(form, kernel, split_keys)
     return AttentionExplanation(
         operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
@@ -235,7 +241,7 @@ def _title(f: Form) -> str:
     return (
         f"attention of {f.batch} {'packed ' if f.packed else ''}sequences, {longest}{f.heads} heads of {f.size}"
         f"{' and ' * (f.size_v > 0)}{f.size_v or ''}{shared}{_functions(f)}, {f.queries} queries, {f.keys} keys, "
-        f"{f.element}"
+        f"{f.element}{' to ' * bool(f.output)}{f.output}"
     )
 
 
@@ -257,10 +263,12 @@ def _bytes(form: Form, views: Mapping[str, ArrayView]) -> int:
     keys = form.keys if form.packed else _seen(form)
     each = 1 if form.packed else form.batch
     keys = keys * (form.batch if form.page else each)
-    elements = (form.size + form.values) * (each * form.queries * form.heads + keys * heads)
+    size = BITS[form.element] // 8
+    moved = size * (form.size + form.values) * keys * heads
+    moved += each * form.queries * form.heads * (size * form.size + BITS[form.result] // 8 * form.values)
     logs = each * form.heads * form.queries * 4 if form.lse else 0
     bias = prod(views["mask"].shape) * BITS.get(form.bias, 8) // 8 if form.bias else 0
-    return elements * 2 + logs + bias
+    return moved + logs + bias
 
 
 def _seen(form: Form) -> int:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
-from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
+from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -52,17 +53,21 @@ def attention(
     cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None, seqused_q: Array = None,
     leftpad_k: Array = None, seqused_k_offset: int = 0, attention_chunk: int = 0,
+    q_descale: Array = None, k_descale: Array = None, v_descale: Array = None, dtype: object = None,
     deterministic: bool | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
     """Return ``softmax(scale q k^T) v`` per head, an array like ``q`` with the head size of ``v``.
 
+    ``q``, ``k`` and ``v`` may be 8-bit floats, with factors ``q_descale``, ``k_descale`` and ``v_descale``.  The
+    probabilities are then rounded to e4m3, and there are no gradients.
+
     Scores are scaled, capped, biased and masked in this order.  A row that sees no key is 0, with an ``lse`` of minus
     infinity, or of its sink.
 
     Args:
-        q: (B, H, S, D), f16 or bf16.
+        q: (B, H, S, D), f16, bf16, e4m3 or e5m2.
         k: (B, H', S', D).  H is a multiple of H': consecutive heads of ``q`` share a head of ``k`` and ``v``.
         v: (B, H', S', D'); D' may differ from D.
         causal: a query sees the keys up to its own.  ``True`` and ``"top_left"`` align query 0 with key 0, as torch
@@ -71,11 +76,11 @@ def attention(
         window: numbers of visible keys before and after the key that is aligned with the query, None for no limit.
             ``causal`` selects the alignment.
         softcap: replace scores by ``softcap * tanh(score / softcap)``; 0 for none.
-        sinks: (H,), f32 or the type of ``q``: the score of a further key of each head, whose value is zero.
+        sinks: (H,), f32 or the type of the result: the score of a further key of each head, whose value is zero.
         alibi_slopes: (H,) or (B, H), f32: subtract ``slope * |i + S' - S - j|`` from the score of query i and key j.
             Slopes that require gradients are refused.
-        mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of ``q``, added
-            to the scores.
+        mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of the
+            result, added to the scores.
         lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
@@ -94,6 +99,9 @@ def attention(
         seqused_k_offset: a number to add to each of ``seqused_k``, such as that of the keys just appended.
         attention_chunk: a query sees keys in its own chunk of this many keys only; 0 for no chunks.  The key aligned
             with the query determines the chunk.
+        q_descale, k_descale, v_descale: factors of 8-bit ``q``, ``k`` and ``v``: one number, or (B, H'), one for each
+            sequence and head of ``k``, f32, not negative; default: 1.
+        dtype: type of the result of 8-bit operands: bf16 (default), f16 or f32.
         deterministic: compute gradients with the same bits in each run; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         out: array for the result; default: a new array.
@@ -120,10 +128,14 @@ def attention(
         split_keys,
         seqused_k_offset,
         attention_chunk,
+        dtype,
         deterministic,
         max_seqlen_k,
     )
-    more = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k)
+    more = (
+        *(cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k),
+        *(q_descale, k_descale, v_descale),
+    )
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
         done = _KNOWN.again(how, *tensors)
@@ -132,8 +144,10 @@ def attention(
     check_flag(CALL, "lse", lse)
     if deterministic is not None:
         check_flag(CALL, "deterministic", deterministic)
-    if needs_gradients(alibi_slopes):
-        raise UnsupportedError(f"{CALL}: alibi_slopes has no gradient; pass alibi_slopes.detach()")
+    constant = {"alibi_slopes": alibi_slopes, "q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
+    for name, array in constant.items():
+        if needs_gradients(array):
+            raise UnsupportedError(f"{CALL}: {name} has no gradient; pass {name}.detach()")
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
     constants = dict(zip(OPTIONAL_ARRAYS[5:], more[5:])) | {"attention_chunk": attention_chunk or None}
     operators = _operators((q, k, v, sinks, mask), others, constants)
@@ -144,7 +158,7 @@ def attention(
         def compute() -> Any:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
-                deterministic, max_seqlen_k, logs, seqused_k_offset, attention_chunk,
+                deterministic, max_seqlen_k, logs, seqused_k_offset, attention_chunk, _torch_type(dtype),
             )  # fmt: skip
             return (result, found) if lse else result
 
@@ -168,8 +182,8 @@ def attended(
     """Compute :func:`attention` without gradients.
 
     Args:
-        numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel, split_keys, seqused_k_offset and
-            attention_chunk.
+        numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel, split_keys, seqused_k_offset,
+            attention_chunk and dtype.
         more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
 
@@ -187,10 +201,11 @@ def _launched(
     stream: object, run: Interpreted | None,
 ) -> Array:  # fmt: skip
     """Check the arguments of :func:`attended`, and launch its kernels."""
-    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, *_ = numbers
+    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, dtype, *_ = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
-    one = RowCall(CALL, arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
-    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, Numbers(softcap, grown, chunk))
+    one = RowCall(CALL, arrays, device, (*OPTIONAL_ARRAYS, "out"), ELEMENTS, stream=stream, run=run)
+    given = Numbers(softcap, grown, chunk, dtype)
+    form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, given)
     check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():
@@ -214,6 +229,11 @@ def _key(
 # -------------------------------------------------------------------------------------------------------------- torch
 
 
+def _torch_type(dtype: object) -> Any:
+    """Return the torch dtype of the result, or None.  Raises DtypeError."""
+    return None if dtype is None else getattr(sys.modules["torch"], torch_name(checked_element(dtype, "dtype")))
+
+
 def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[str, Any]) -> Any:
     """Return the torch operators if gradients are needed or torch compiles the call, otherwise None.
 
@@ -226,6 +246,11 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[
     if not learns and not torch.compiler.is_compiling():
         return None
     if learns:
+        if arrays[0].dtype.itemsize == 1:
+            raise UnsupportedError(
+                f"{CALL}: q has dtype {element_name(arrays[0].dtype)}, which has no gradients; call it under "
+                "torch.no_grad()"
+            )
         for name, given in constants.items():
             if given is not None:
                 raise UnsupportedError(f"{CALL}: {name} is not supported with gradients; use torch.no_grad()")

@@ -99,9 +99,10 @@ def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
 def forward(
     q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
     alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None,
-    seqused_q: Tensor | None, leftpad_k: Tensor | None, causal: str, left: int, right: int, scale: float | None,
+    seqused_q: Tensor | None, leftpad_k: Tensor | None, q_descale: Tensor | None, k_descale: Tensor | None,
+    v_descale: Tensor | None, causal: str, left: int, right: int, scale: float | None,
     layout: str, max_seqlen_q: int | None, softcap: float, deterministic: bool | None, max_seqlen_k: int | None,
-    lse: bool, seqused_k_offset: int, attention_chunk: int,
+    lse: bool, seqused_k_offset: int, attention_chunk: int, dtype: torch.dtype | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     window = Mask(causal, left, right, scale, layout, max_seqlen_q).window
@@ -109,28 +110,34 @@ def forward(
         q, k, v,
         (
             causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None, seqused_k_offset,
-            attention_chunk,
+            attention_chunk, dtype,
         ),
-        (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k),
+        (
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k,
+            q_descale, k_descale, v_descale,
+        ),
         device="cpu" if q.device.type == "cpu" else None,
     )  # fmt: skip
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
 def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    layout, lse = more[13], more[18]
+    layout, lse, dtype = more[16], more[21], more[-1]
+    if dtype is None:
+        dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
     like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
-        result = torch.empty_like(like.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
+        rows = like.transpose(1, 2)
+        result = torch.empty_like(rows, dtype=dtype, memory_format=torch.contiguous_format).transpose(1, 2)
     else:
-        result = torch.empty_like(like, memory_format=torch.contiguous_format)
+        result = torch.empty_like(like, dtype=dtype, memory_format=torch.contiguous_format)
     rows = [q.shape[1], q.shape[0]]
     if q.dim() == 4:
         rows = [q.shape[i] for i in LAYOUTS[layout][:3]]
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _CACHES, _REST, _ARGUMENTS = 8, 4, 3, 24
+_TENSORS, _CACHES, _REST, _ARGUMENTS = 8, 7, 4, 28
 """Arguments of the operator: tensors that have gradients or affect them, other tensors, arguments that do not affect
 gradients, and all."""
 

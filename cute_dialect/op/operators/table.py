@@ -113,8 +113,9 @@ OPERATORS = (
     # Attention.
     Operator(
         "attention",
-        f"({_SEQUENCES}, Tensor? seqused_k, Tensor? page_table, Tensor? seqused_q, Tensor? leftpad_k, {_MASK}, "
-        f"bool lse, int seqused_k_offset, int attention_chunk) -> {_PAIR}",
+        f"({_SEQUENCES}, Tensor? seqused_k, Tensor? page_table, Tensor? seqused_q, Tensor? leftpad_k, "
+        f"Tensor? q_descale, Tensor? k_descale, Tensor? v_descale, {_MASK}, bool lse, int seqused_k_offset, "
+        f"int attention_chunk, ScalarType? dtype) -> {_PAIR}",
         attention.forward, attention.fake, attention.keep, attention.backward,
     ),
     Operator(

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import in_order, wait_for
@@ -98,7 +98,8 @@ class Attention(Recorded):
     """A plan of ``softmax(scale Q K^T) V``.
 
     Args:
-        element: bf16 or f16.
+        element: bf16, f16, or 8-bit floats, e4m3 or e5m2.
+        dtype: type of the result of 8-bit operands, bf16 by default.
         head_size: elements per head.
         kernel, split_keys: as in :func:`cute_dialect.op.attention`; they are attributes that may be set later.
         causal, scale, window, softcap, lse, layout: as in :func:`cute_dialect.op.attention`.
@@ -116,12 +117,14 @@ class Attention(Recorded):
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
         window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, lse: bool = False,
-        layout: str = "bhsd", kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
+        layout: str = "bhsd", dtype: object = None, kernel: AttentionConfig | str | None = None,
+        split_keys: int | None = None,
     ):  # fmt: skip
         super().__init__()
         self.element, self.head_size = checked_element(element, f"{_CALL}: element"), head_size
-        if self.element not in ("bf16", "f16"):
-            raise DtypeError(f"{_CALL}: element {self.element} is not supported; use bf16 or f16")
+        if self.element not in ELEMENTS:
+            raise DtypeError(f"{_CALL}: element {self.element} is not supported; use one of {', '.join(ELEMENTS)}")
+        self.dtype = None if dtype is None else checked_element(dtype, f"{_CALL}: dtype")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
         self.softcap, self.kernel, self.split_keys = softcap, kernel, split_keys
         self._last: Callable[[], AttentionDispatch] | None = None
@@ -140,7 +143,7 @@ class Attention(Recorded):
             self.layout,
             longest,
             one.element,
-            Numbers(self.softcap),
+            Numbers(self.softcap, dtype=self.dtype),
         )
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
@@ -162,7 +165,8 @@ class Attention(Recorded):
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, sync: bool = True,
+        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, q_descale: Array = None,
+        k_descale: Array = None, v_descale: Array = None, sync: bool = True,
         device: object = None, stream: object = None, **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
         """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
@@ -170,16 +174,20 @@ class Attention(Recorded):
         Args:
             out: array for the result; default: a new array.
             sync: wait for the result.
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, seqused_k, page_table, device,
-                stream, run: as in :func:`cute_dialect.op.attention`.
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, seqused_k, page_table, q_descale,
+                k_descale, v_descale, device, stream, run: as in :func:`cute_dialect.op.attention`.
 
         Raises OpError before anything is written.
         """
-        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        given = (
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, q_descale, k_descale,
+            v_descale,
+        )  # fmt: skip
         arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
 
         def call() -> _Planned:
-            return _Planned(f"{_CALL}.run", arrays, device, OPTIONAL_ARRAYS, ("bf16", "f16"), stream=stream, run=run)
+            others = *OPTIONAL_ARRAYS, "out"
+            return _Planned(f"{_CALL}.run", arrays, device, others, ELEMENTS, stream=stream, run=run)
 
         def launch() -> AttentionArguments:
             if needs_gradients(*arrays.values()):
@@ -209,7 +217,7 @@ class Attention(Recorded):
         how = None
         if device is None and stream is None and not run:
             how = (self.element, self.head_size, self.causal, self.scale, self.window, self.softcap, self.lse)
-            how += (self.layout, self.kernel, self.split_keys, max_seqlen_q)
+            how += (self.layout, self.dtype, self.kernel, self.split_keys, max_seqlen_q)
         done = self._run(how, arrays.values(), launch, replay, result_of)
         if sync:
             done.sync()
@@ -218,7 +226,8 @@ class Attention(Recorded):
     def bind(
         self, q: Array, k: Array, v: Array, out: Array, lse: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None,
+        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, q_descale: Array = None,
+        k_descale: Array = None, v_descale: Array = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
@@ -228,13 +237,16 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        given = (
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, q_descale, k_descale,
+            v_descale,
+        )  # fmt: skip
         arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
         for name, array in (("out", out), ("lse", lse if self.lse else q)):
             if array is None:
                 raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
         arrays |= {"lse": lse} if self.lse else {}
-        one = _Bound(f"{_CALL}.bind", arrays, (*OPTIONAL_ARRAYS, "lse"), ("bf16", "f16"))
+        one = _Bound(f"{_CALL}.bind", arrays, (*OPTIONAL_ARRAYS, "out", "lse"), ELEMENTS)
         form, way = self._way(one, max_seqlen_q)
         if self.lse and one.views["lse"].dtype != "f32":
             raise one.wrong_type("lse", "f32")
@@ -288,8 +300,9 @@ class Attention(Recorded):
         return in_order(one.calls, one)
 
     def reference(
-        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None
-    ) -> Any:
+        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
+        q_descale: Array = None, k_descale: Array = None, v_descale: Array = None,
+    ) -> Any:  # fmt: skip
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
@@ -301,7 +314,15 @@ class Attention(Recorded):
             return np.asarray(x.detach().cpu().double() if hasattr(x, "detach") else x, np.float64)
 
         a, b, c = (exact(x).swapaxes(1, 2) if self.layout == "bshd" else exact(x) for x in (q, k, v))
-        b, c = (np.repeat(x, a.shape[1] // x.shape[1], 1) for x in (b, c))
+        share, factors = a.shape[1] // b.shape[1], (b.shape[0], b.shape[1])
+
+        def factor(descale: Array) -> Any:
+            """Return the factors of the heads of q."""
+            if descale is None:
+                return 1.0
+            return np.repeat(np.broadcast_to(exact(descale), factors), share, 1)[:, :, None, None]
+
+        b, c = np.repeat(b, share, 1), np.repeat(c, share, 1) * factor(v_descale)
         left, right = window_of(self.window)
         direction, heads, away = direction_of(self.causal), a.shape[1], b.shape[2] - a.shape[2]
         own = np.arange(a.shape[2])[:, None] + (away if direction == "bottom_right" else 0)
@@ -313,7 +334,7 @@ class Attention(Recorded):
         if right is not None:
             seen &= at <= own + right
         scale = self.head_size**-0.5 if self.scale is None else self.scale
-        scores = a @ b.swapaxes(2, 3) * scale
+        scores = a @ b.swapaxes(2, 3) * scale * factor(q_descale) * factor(k_descale)
         if self.softcap:
             scores = self.softcap * np.tanh(scores / self.softcap)
         if alibi_slopes is not None:
@@ -343,7 +364,8 @@ class Attention(Recorded):
         """
         return explain_attention(
             q, k, v, causal=self.causal, scale=self.scale, window=self.window, softcap=self.softcap, lse=self.lse,
-            layout=self.layout, kernel=self.kernel, split_keys=self.split_keys, element=self.element, **more,
+            layout=self.layout, dtype=self.dtype, kernel=self.kernel, split_keys=self.split_keys,
+            element=self.element, **more,
         )  # fmt: skip
 
     def compile(self, q: Array, k: Array, v: Array = None, **more: Any) -> tuple[CompiledModule, ...]:
@@ -373,7 +395,7 @@ class Attention(Recorded):
         return {
             "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,
             "window": self.window, "softcap": self.softcap, "lse": self.lse, "layout": self.layout, "kernel": kernel,
-            "split_keys": self.split_keys,
+            "dtype": self.dtype, "split_keys": self.split_keys,
         }  # fmt: skip
 
     def _take(self, choice: Fields) -> None:

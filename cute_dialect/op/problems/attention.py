@@ -10,17 +10,19 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from cute_dialect.kernels.attention.config import HEADS
+from cute_dialect.kernels.attention.config import HEADS, OUTPUTS
+from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_flag
-from cute_dialect.runtime.arrays import ArrayView
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "CALL", "CAUSAL", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages", "check_rising",
-    "direction_of", "element_of", "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
+    "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages",
+    "check_rising", "direction_of", "element_of", "element_unit", "expanded_strides", "form_of", "is_number",
+    "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -34,6 +36,9 @@ Packed sequences are (rows, heads, elements).
 
 CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_right": "bottom_right"}
 """Values of ``causal`` -> alignment of queries and keys; empty without a causal mask."""
+
+DESCALES = ("q_descale", "k_descale", "v_descale")
+"""Arrays of the factors of 8-bit operands."""
 
 SPELLINGS = {
     "attn_mask": "use mask", "attn_bias": "use mask", "bias": "use mask", "is_causal": "use causal",
@@ -49,7 +54,9 @@ SPELLINGS = {
     "block_table": "use page_table", "cache_seqlens": "use seqused_k", "kv_indices": "use page_table",
     "kv_lens": "use seqused_k", "seq_lens": "use seqused_k", "cache_leftpad": "use leftpad_k",
     "dropout_p": "omit it: dropout is not supported", "query": "use q", "key": "use k", "value": "use v",
-    "num_kv_groups": "omit it: k and v may have fewer heads",
+    "num_kv_groups": "omit it: k and v may have fewer heads", "descale_q": "use q_descale",
+    "descale_k": "use k_descale", "descale_v": "use v_descale", "q_scale": "use q_descale",
+    "k_scale": "use k_descale", "v_scale": "use v_descale", "out_dtype": "use dtype",
 }  # fmt: skip
 """Arguments of torch, FlashAttention and FlashInfer -> what :func:`cute_dialect.op.attention` has instead."""
 
@@ -88,6 +95,13 @@ class Form(NamedTuple):
     page: int = 0  # keys of a page; 0: keys are contiguous.  ``keys`` then counts those of all pages of a sequence
     functions: ScoreGraph | None = None  # functions of scores and of visible keys
     blocks: tuple[int, int] = (0, 0)  # queries and keys of the blocks of a block mask
+    output: str = ""  # element type of the result of 8-bit operands, "" for other operands
+    descale: str = ""  # operands, of "qkv", that have factors
+
+    @property
+    def result(self) -> str:
+        """Element type of the result."""
+        return self.output or self.element
 
     @property
     def values(self) -> int:
@@ -126,6 +140,7 @@ class Numbers(NamedTuple):
     softcap: object = 0.0
     seqused_k_offset: object = 0
     attention_chunk: object = 0
+    dtype: object = None
 
 
 def form_of(
@@ -172,9 +187,12 @@ def form_of(
     if heads_k == 0 or heads % heads_k:
         raise ShapeError(f"{CALL}: q has {heads} heads and k has {heads_k}; pass q with a multiple of the heads of k")
     size_v = views["v"].shape[-1]
+    unit = element_unit(views["q"])
     for each in (size, size_v):
-        if each % 8 or not 8 <= each <= HEADS[-1]:
-            raise UnsupportedError(f"{CALL}: head size {each} is not supported; use a multiple of 8 up to {HEADS[-1]}")
+        if each % unit or not unit <= each <= HEADS[-1]:
+            raise UnsupportedError(
+                f"{CALL}: head size {each} is not supported for {element}; use a multiple of {unit} up to {HEADS[-1]}"
+            )
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
@@ -220,9 +238,61 @@ def form_of(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
         min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
         float(softcap), used=used is not None, grown=grown, used_q=used_q is not None, padded=pad is not None,
-        chunk=chunk, page=page,
+        chunk=chunk, page=page, output=_output_of(views, element, numbers.dtype),
     )  # fmt: skip
+    form = form._replace(descale=_check_descales(views, form))
     return _with_score_arrays(form, views)
+
+
+def _output_of(views: Mapping[str, ArrayView], element: str, dtype: object) -> str:
+    """Return the element type of the result of 8-bit operands, or "" for other operands.  Raises DtypeError."""
+    wanted, out = None if dtype is None else checked_element(dtype, f"{CALL}: dtype"), views.get("out")
+    found = element
+    if element.startswith("f8"):
+        found = wanted or (OUTPUTS[0] if out is None else out.dtype)
+        if found not in OUTPUTS:
+            raise DtypeError(f"{CALL}: the result has dtype {found}; use one of {', '.join(OUTPUTS)}")
+    elif wanted not in (None, element):
+        raise DtypeError(f"{CALL}: dtype is {wanted}, but q has dtype {element}; omit dtype, or pass 8-bit floats")
+    if out is not None and out.dtype != found:
+        raise DtypeError(f"{CALL}: out has dtype {out.dtype}; it must have {found}")
+    return "" if found == element else found
+
+
+def _check_descales(views: Mapping[str, ArrayView], form: Form) -> str:
+    """Return the operands that have factors.  Raises ShapeError, DtypeError, UnsupportedError."""
+    found, heads = "", form.heads // form.sharing
+    for key in DESCALES:
+        view = views.get(key)
+        if view is None:
+            continue
+        if not form.output:
+            raise UnsupportedError(
+                f"{CALL}: {key} needs q, k and v of 8-bit floats, but q has dtype {form.element}; omit it"
+            )
+        if view.dtype != "f32":
+            raise DtypeError(f"{CALL}: {key} has dtype {view.dtype}; pass an array of f32")
+        strides = expanded_strides(view, (form.batch, heads))
+        if strides is None:
+            raise ShapeError(
+                f"{CALL}: {key} has shape {view.shape}; pass one number, or an array of shape ({form.batch}, {heads}), "
+                "sequences and heads of k"
+            )
+        if view.device < 0:
+            for b in range(form.batch):
+                for h in range(heads):
+                    factor = _float_of(view, b * strides[0] + h * strides[1])
+                    if not 0 <= factor < math.inf:
+                        raise UnsupportedError(f"{CALL}: {key} has an element {factor}; pass finite numbers above 0")
+        found += key[0]
+    return found
+
+
+def _float_of(view: ArrayView, offset: int) -> float:
+    """Return an element of an f32 array in CPU memory."""
+    import ctypes
+
+    return ctypes.c_float.from_address(view.pointer + 4 * offset).value
 
 
 def _check_table(table: ArrayView, batch: int, page: int) -> int:
@@ -286,8 +356,8 @@ def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:
     if sinks is not None:
         if sinks.shape != (form.heads,):
             raise ShapeError(f"{CALL}: sinks has shape {sinks.shape}; pass one number per head, ({form.heads},)")
-        if sinks.dtype not in ("f32", form.element):
-            raise DtypeError(f"{CALL}: sinks has dtype {sinks.dtype}; pass an array of f32 or {form.element}")
+        if sinks.dtype not in ("f32", form.result):
+            raise DtypeError(f"{CALL}: sinks has dtype {sinks.dtype}; pass an array of f32 or {form.result}")
         form = form._replace(sinks=sinks.dtype)
     if slopes is not None:
         wanted = (form.heads,), (form.batch, form.heads)
@@ -301,8 +371,8 @@ def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:
     if mask is not None:
         if form.packed:
             raise UnsupportedError(f"{CALL}: mask is not supported with packed sequences; omit it")
-        if mask.dtype not in ("i1", "f32", form.element):
-            raise DtypeError(f"{CALL}: mask has dtype {mask.dtype}; pass an array of bool, f32 or {form.element}")
+        if mask.dtype not in ("i1", "f32", form.result):
+            raise DtypeError(f"{CALL}: mask has dtype {mask.dtype}; pass an array of bool, f32 or {form.result}")
         wanted = (form.batch, form.heads, form.queries, form.keys)
         if expanded_strides(mask, wanted) is None:
             raise ShapeError(f"{CALL}: mask has shape {mask.shape}; pass an array that expands to {wanted}")
@@ -416,5 +486,10 @@ def element_of(view: ArrayView, *index: int) -> int:
 
 def is_readable(view: ArrayView) -> bool:
     """Return True if TMA can read an array: contiguous heads that begin at multiples of 16 bytes."""
-    steps = [step for size, step in zip(view.shape[:-1], view.strides) if size > 1]
-    return view.pointer % 16 == 0 and view.strides[-1] == 1 and all(step > 0 and step % 8 == 0 for step in steps)
+    steps, unit = [step for size, step in zip(view.shape[:-1], view.strides) if size > 1], element_unit(view)
+    return view.pointer % 16 == 0 and view.strides[-1] == 1 and all(step > 0 and step % unit == 0 for step in steps)
+
+
+def element_unit(view: ArrayView) -> int:
+    """Return the number of elements of 16 bytes."""
+    return 16 // numpy_dtype(view.dtype).itemsize
