@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.score_functions import trace_scores
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
 from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
@@ -132,7 +132,7 @@ def explain_attention(
     views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
     if views["q"].dtype not in ELEMENTS:
         raise UnsupportedError(
-            f"attention: q has dtype {views['q'].dtype}; pass an array of one of {', '.join(ELEMENTS)}"
+            f"attention: q has dtype {views['q'].dtype}; pass an array of {listed(ELEMENTS)}"
         )
     numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype)
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, numbers)

@@ -145,6 +145,7 @@ def explain(
 
     if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
+        of_gemms["dtype"] = dtype
         given = {key: value for key, value in of_gemms.items() if value is not None}
         return of_gpu(_explained_attention(name, a, b, out, element, {**given, **more}))
     if is_convolution(function):

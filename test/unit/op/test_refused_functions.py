@@ -328,7 +328,7 @@ PRODUCTS: list[Case] = [
     (op.DeviceError, "tune: a (ndarray) is not a torch tensor on a GPU; pass one", lambda: check_place(A, B)),
     (
         op.UnsupportedError,
-        "attention: q has dtype f32; pass an array of bf16 or f16",
+        "attention: q has dtype f32; pass an array of bf16, f16, f8E4M3FN or f8E5M2",
         lambda: op.explain(op.attention, (1, 2, 64, 64), (1, 2, 64, 64), element="f32"),
     ),
     (
