@@ -131,9 +131,7 @@ def explain_attention(
     more |= dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
     views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
     if views["q"].dtype not in ELEMENTS:
-        raise UnsupportedError(
-            f"attention: q has dtype {views['q'].dtype}; pass an array of {listed(ELEMENTS)}"
-        )
+        raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of {listed(ELEMENTS)}")
     numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype)
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, numbers)
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)

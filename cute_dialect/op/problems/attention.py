@@ -196,7 +196,7 @@ def form_of(
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
-    softcap, grown, chunk = numbers
+    softcap, grown, chunk, dtype = numbers
     grown, chunk = _count("seqused_k_offset", grown), _count("attention_chunk", chunk)
     used = views.get("seqused_k")
     if used is not None:
@@ -238,7 +238,7 @@ def form_of(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
         min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
         float(softcap), used=used is not None, grown=grown, used_q=used_q is not None, padded=pad is not None,
-        chunk=chunk, page=page, output=_output_of(views, element, numbers.dtype),
+        chunk=chunk, page=page, output=_output_of(views, element, dtype),
     )  # fmt: skip
     form = form._replace(descale=_check_descales(views, form))
     return _with_score_arrays(form, views)
