@@ -183,10 +183,11 @@ def attention(
             num_stages=stages, producer_group=1, consumer_group=readers, tx_count=size, defer_sync=True
         )
         for stages, size, readers in (
-            (c.q_stages, c.query_bytes, everyone), (c.stages, c.key_bytes, everyone),
+            (c.q_stages, c.query_bytes, everyone),
+            (c.stages, c.key_bytes, everyone),
             (c.stages, c.value_bytes, WARPS if c.transposes else everyone),
         )
-    ]  # fmt: skip
+    ]
     if c.gathers:
         pipes[1:] = [
             pipeline.PipelineCpAsync.create(

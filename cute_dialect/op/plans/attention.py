@@ -15,7 +15,7 @@ Operands are never copied.  A plan raises an error for arrays that the kernel ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
@@ -38,7 +38,7 @@ from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
-from cute_dialect.op.problems.attention import Form, Numbers, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, direction_of, form_of, is_readable, window_of
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -179,11 +179,9 @@ class Attention(Recorded):
 
         Raises OpError before anything is written.
         """
-        given = (
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, q_descale, k_descale,
-            v_descale,
-        )  # fmt: skip
-        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        factors = dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
+        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), **factors, "out": out}
 
         def call() -> _Planned:
             others = *OPTIONAL_ARRAYS, "out"
@@ -237,11 +235,9 @@ class Attention(Recorded):
 
         Raises OpError.
         """
-        given = (
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, q_descale, k_descale,
-            v_descale,
-        )  # fmt: skip
-        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), "out": out}
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        factors = dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
+        arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), **factors, "out": out}
         for name, array in (("out", out), ("lse", lse if self.lse else q)):
             if array is None:
                 raise ShapeError(f"{_CALL}.bind: {name} is None; pass an array")
@@ -300,13 +296,20 @@ class Attention(Recorded):
         return in_order(one.calls, one)
 
     def reference(
-        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        q_descale: Array = None, k_descale: Array = None, v_descale: Array = None,
-    ) -> Any:  # fmt: skip
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        *,
+        sinks: Array = None,
+        alibi_slopes: Array = None,
+        mask: Array = None,
+        descales: Sequence[Array] = (None, None, None),
+    ) -> Any:
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
-        Packed sequences are not supported.
+        Packed sequences are not supported.  ``descales`` are the factors of 8-bit q, k and v, or None.
         """
         import numpy as np
 
@@ -322,7 +325,7 @@ class Attention(Recorded):
                 return 1.0
             return np.repeat(np.broadcast_to(exact(descale), factors), share, 1)[:, :, None, None]
 
-        b, c = np.repeat(b, share, 1), np.repeat(c, share, 1) * factor(v_descale)
+        b, c = np.repeat(b, share, 1), np.repeat(c, share, 1) * factor(descales[2])
         left, right = window_of(self.window)
         direction, heads, away = direction_of(self.causal), a.shape[1], b.shape[2] - a.shape[2]
         own = np.arange(a.shape[2])[:, None] + (away if direction == "bottom_right" else 0)
@@ -334,7 +337,7 @@ class Attention(Recorded):
         if right is not None:
             seen &= at <= own + right
         scale = self.head_size**-0.5 if self.scale is None else self.scale
-        scores = a @ b.swapaxes(2, 3) * scale * factor(q_descale) * factor(k_descale)
+        scores = a @ b.swapaxes(2, 3) * scale * factor(descales[0]) * factor(descales[1])
         if self.softcap:
             scores = self.softcap * np.tanh(scores / self.softcap)
         if alibi_slopes is not None:
