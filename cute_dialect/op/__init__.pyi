@@ -45,6 +45,7 @@ from cute_dialect.op.functions.routing import (
 )
 from cute_dialect.op.functions.sampling import (
     sample as sample,
+    topk as topk,
 )
 from cute_dialect.op.functions.rope import (
     append_kv as append_kv,

@@ -42,6 +42,7 @@ from cute_dialect.kernels.rows.route import RouteConfig, route_text
 from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
+from cute_dialect.kernels.rows.topk import TopkConfig, topk_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -386,6 +387,45 @@ def _sample(n: int) -> Subject:
     return Subject(f"sample of {n} logits", text, "launch", [make], right)
 
 
+def _topk(n: int, capacity: int, k: int) -> Subject:
+    """Select elements of two rows with two warps, from candidates or from passes over the row."""
+
+    def make() -> list[Any]:
+        x = np.random.default_rng(n).integers(-6, 7, (2, n)).astype(np.float32)
+        return [x, np.full((2, k), np.nan, np.float32), np.full((2, k), -1, np.int64)]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, values, indices = arrays
+        order = np.argsort(-x, axis=-1, kind="stable")[:, :k]
+        return bool((indices == order).all() and (values == np.take_along_axis(x, order, -1)).all())
+
+    text = partial(topk_text, TopkConfig("f32", 64, 64, capacity=capacity))
+    return Subject(f"topk of {n} elements, {capacity} candidates", text, "launch", [make], right)
+
+
+def _sample_of_candidates(n: int) -> Subject:
+    """Draw tokens of two rows with top-k and top-p."""
+
+    def make() -> list[Any]:
+        x = (np.random.default_rng(n).integers(-6, 7, (2, n)) / 4).astype(np.float32)
+        return [x, np.full(2, -1, np.int32), 1.0, 40, 0.7, 0.0, 5, 2]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        x, tokens = arrays[:2]
+        drawn = drawn_of_arrays(np.zeros((2, 1)), 5, 2)
+        for row, token, u in zip(x.astype(np.float64), tokens, drawn[:, 0]):
+            order = np.argsort(-row, kind="stable")[:40]
+            sums = np.exp(row[order]).cumsum()
+            order = np.sort(order[sums - np.exp(row[order]) < 0.7 * sums[-1]])
+            up_to = np.exp(row[order]).cumsum()
+            if token != order[(up_to <= u * up_to[-1]).sum()]:
+                return False
+        return True
+
+    text = partial(sample_text, SampleConfig("f32", 64, 64, "kp"))
+    return Subject(f"sample of the candidates of {n} logits", text, "launch", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -588,6 +628,9 @@ def subjects() -> list[Subject]:
         _dispatch_sort(40, False, 2 * PAIRS + 1, 4 * PAIRS),
         _combine_gradient(36, 256, 13),
         _sample(1300),
+        _sample_of_candidates(1300),
+        _topk(1301, 2048, 7),
+        _topk(600, 32, 9),
         _norm_quantize(2, 500),
         _norm_quantize(2, 501),
         _tma_copy(),

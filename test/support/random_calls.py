@@ -1633,6 +1633,27 @@ def _sample(d: Draw) -> Call:
     )  # fmt: skip
 
 
+@_family("topk", 2)
+def _topk(d: Draw) -> Call:
+    n, dtype, largest = d.size(1, 7, 64, 1001, 5003, zero=False), d.rng.choice((F16, BF16, F32)), d.rng.random() < 0.7
+    shape, k = (*d.rng.choice([(d.size(1, 3, 33),), (2, d.size(1, 5)), ()]), n), min(n, d.rng.choice((1, 5, 60)))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    call = Call(f"op.topk(k={k}, largest={largest})", d.device)
+    call.memory["x"] = d.memory(shape, dtype)
+    _learn(call, d, ("x",))
+
+    def ours(x: Any) -> Any:
+        found = op.topk(x, k, largest=largest, **run)
+        return found[0] if call.learned else found
+
+    def exact(x: Any) -> Any:
+        values, indices = (t[..., :k] for t in x.sort(dim=-1, descending=largest, stable=True))
+        return values if call.learned else (values, indices)
+
+    call.function, call.exact = ours, exact
+    return call
+
+
 def public_functions() -> set[str]:
     """Return the names of the functions of ``op`` that compute arrays from arrays."""
     others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}

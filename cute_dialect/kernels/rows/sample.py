@@ -1,6 +1,9 @@
 """Sampling of a token from each row of logits, with temperature, top-k, top-p and min-p.
 
-A block has a row and divides it into segments of consecutive elements, one per warp at a time. The first pass computes
+A block has a row. With top-k it reads the row once, and selects from the candidates of :mod:`.topk`: it ranks them by
+value for the filters, then by index to find the token of the drawn number.
+
+Otherwise, the row is divided into segments of consecutive elements, one per warp at a time. The first pass computes
 the maximum of each segment and the sum of its exponentials. Without filters there is no other pass: a scan of these
 numbers finds the segment of the drawn number, which is read again to find the token.
 
@@ -21,9 +24,25 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, number
 from cute_dialect.kernels.common.philox import drawn
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.rows.memory import part
-from cute_dialect.kernels.rows.quantize import over_threads, vector_of
+from cute_dialect.kernels.rows.quantize import over_threads
 from cute_dialect.kernels.rows.route import ordered, unordered
+from cute_dialect.kernels.rows.topk import (
+    AT_ONCE,
+    CANDIDATES,
+    MOST_SEGMENTS,
+    Candidates,
+    Row,
+    bisected,
+    candidates_of,
+    choose_threads,
+    column_of,
+    counts,
+    find_candidates,
+    key_of,
+    load,
+    rank_of,
+    segments_of,
+)
 
 __all__ = ["SETTINGS", "SampleConfig", "choose_config", "passes_of", "sample_text"]
 
@@ -32,11 +51,6 @@ SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed", "offset")
 
 _THREADS, _FEW_ROWS = 512, 132
 """Threads of a block; up to this number of rows, a block has twice as many."""
-
-_AT_ONCE = 4
-"""Vectors of a lane in a segment."""
-
-_MOST_SEGMENTS = 4096
 
 _SHIFTS = {"f32": 0, "f16": 12, "bf16": 16}
 """Low bits of an f32 integer that are equal for all elements of a sign, and need not be compared."""
@@ -54,6 +68,8 @@ class SampleConfig(NamedTuple):
     threads: int = _THREADS  # threads of a block
     filters: str = ""  # k (top-k), p (top-p), m (min-p)
     arrays: tuple[str, ...] = ()  # settings that are arrays; the others are numbers
+    capacity: int = CANDIDATES  # candidates of top-k in shared memory
+    largest: bool = True  # top-k keeps the greatest logits
 
     @property
     def vector(self) -> int:
@@ -63,12 +79,13 @@ class SampleConfig(NamedTuple):
     @property
     def segment(self) -> int:
         """Elements of a segment."""
-        return 32 * self.vector * _AT_ONCE
+        return 32 * self.vector * AT_ONCE
 
     @property
     def name(self) -> str:
         """Unique name of the kernel."""
         words = ["sample", self.element, str(self.segments), str(self.threads), self.filters, *self.arrays]
+        words += [str(self.capacity)] * (self.capacity != CANDIDATES)
         return "-".join([x for x in words if x])
 
 
@@ -83,39 +100,25 @@ def choose_config(
     >>> [choose_config("bf16", n, rows=rows).name for n, rows in ((700, 99), (32000, 4096), (128256, 64))]
     ['sample-bf16-64-64', 'sample-bf16-64-512', 'sample-bf16-128-1024']
     """
-    c = SampleConfig(element, filters=filters, arrays=arrays)
-    segments = -(-n // c.segment)
-    while c.segments < segments:
-        c = c._replace(segments=2 * c.segments)
+    segments, entries = segments_of(element, n)
     most = _THREADS if rows > _FEW_ROWS else 2 * _THREADS
     threads = 32
     while threads < most and threads < 32 * segments:
         threads *= 2
-    return c._replace(threads=threads) if c.segments <= _MOST_SEGMENTS else None
+    if "k" in filters:
+        threads = choose_threads(segments, rows)
+    return SampleConfig(element, entries, threads, filters, arrays) if entries <= MOST_SEGMENTS else None
 
 
 def passes_of(c: SampleConfig) -> int:
-    """Return the number of passes over a row.
+    """Return the number of passes over a row, unless more logits than the capacity are equal.
 
-    >>> [passes_of(SampleConfig("bf16", filters=x)) for x in ("", "m", "k", "kp")]
-    [1, 2, 11, 21]
+    >>> [passes_of(SampleConfig("bf16", filters=x)) for x in ("", "m", "k", "p", "kp")]
+    [1, 2, 1, 12, 1]
     """
-    of_threshold = (32 - _SHIFTS[c.element]) // 2
-    sums = "p" in c.filters
-    found = (of_threshold + 1 + sums) * ("k" in c.filters) + (of_threshold + 2) * sums
-    return 1 + (found + 1 + (sums and "k" not in c.filters) if c.filters else 0)
-
-
-class _Row(NamedTuple):
-    """A row, from the view of one of its threads."""
-
-    logits: Any
-    row: Any
-    n: Any
-    count: Any  # segments
-    w: int  # elements that are loaded at once
-    config: SampleConfig
-    factor: Any  # log2(e) / temperature
+    if "k" in c.filters or not c.filters:
+        return 1
+    return 2 + ((32 - _SHIFTS[c.element]) // 2 + 2) * ("p" in c.filters)
 
 
 class _Prefix(NamedTuple):
@@ -124,23 +127,6 @@ class _Prefix(NamedTuple):
     key: Any  # the threshold
     ties: Any  # number of kept elements equal to it
     least: Any  # least exponential of a kept element, which min-p determines
-
-
-def _load(own: _Row, segment: Any) -> Any:
-    """Load the elements of a lane as f32; those past the end of the row are -inf."""
-    c, lane = own.config, cute.arch.lane_idx()
-    held = cute.make_rmem_tensor(_AT_ONCE * c.vector, own.logits.element_type)
-    held.fill(-float("inf"))
-    for u in cute.range_constexpr(_AT_ONCE):
-        column = segment * c.segment + (u * 32 + lane) * c.vector
-        for k in cute.range_constexpr(0, c.vector, own.w):
-            if column + k < own.n:
-                cute.autovec_copy(
-                    vector_of(own.logits, own.row, column + k, own.w), part(held, u * c.vector + k, own.w)
-                )
-    wide = cute.make_rmem_tensor(_AT_ONCE * c.vector, cute.Float32)
-    wide.store(held.load().to(cute.Float32))
-    return wide
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -156,7 +142,7 @@ def _key(x: Any, c: SampleConfig) -> Any:
     return ordered(x) >> _SHIFTS[c.element]
 
 
-def _power(x: Any, most: Any, own: _Row) -> Any:
+def _power(x: Any, most: Any, own: Row) -> Any:
     """Return the exponential of an element, divided by that of the largest one."""
     return cute.math.exp2((x - most) * own.factor)
 
@@ -166,12 +152,12 @@ def _finite(x: Any) -> Any:
     return cute.where(x == -float("inf"), 0.0, x)
 
 
-def _first_pass(own: _Row, most: Any, sums: Any) -> Any:
+def _first_pass(own: Row, most: Any, sums: Any) -> Any:
     """Fill the tables of the maxima and sums of segments, and return the largest element."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     largest = cute.Float32(-float("inf"))
     for s in range(warp, own.count, own.config.threads // 32):
-        wide = _load(own, s)
+        wide = load(own, s)
         top = cute.arch.warp_reduction(wide.load().reduce(cute.max), cute.max)
         total = _warp_sum(_power(wide.load(), _finite(top), own).reduce(_add))
         if lane == 0:
@@ -181,30 +167,19 @@ def _first_pass(own: _Row, most: Any, sums: Any) -> Any:
     return over_threads(largest, cute.max, own.config.threads)
 
 
-def _counts(own: _Row, most: Any, candidates: list[Any], is_sum: bool) -> list[Any]:
+def _counts(own: Row, most: Any, candidates: list[Any], is_sum: bool) -> list[Any]:
     """Return the numbers of elements that are not less than candidates, or the sums of their exponentials."""
-    kind: Any = cute.Float32 if is_sum else cute.Int32
-    found = [kind(0) for _ in candidates]
-    for s in range(cute.arch.warp_idx(), own.count, own.config.threads // 32):
-        x = _load(own, s).load()
-        keys, terms = _key(x, own.config), _power(x, most, own) if is_sum else cute.full(x.size, 1, cute.Int32)
-        zeros = cute.full(x.size, 0, kind)
-        found = [n + cute.where(keys >= c, terms, zeros).reduce(_add) for n, c in zip(found, candidates)]
-    return [over_threads(n, _add, own.config.threads) for n in found]
+
+    def measure(x: Any, _: Any) -> tuple[Any, Any]:
+        return _key(x, own.config), _power(x, most, own) if is_sum else cute.full(x.size, 1, cute.Int32)
+
+    return counts(own, measure, candidates, cute.Float32 if is_sum else cute.Int32)
 
 
-def _bisected(own: _Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any:
+def _bisected(own: Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any:
     """Return the largest threshold that keeps at least the requested count or sum; every key up to ``floor`` does."""
     bits = 32 - _SHIFTS[own.config.element]
-    found, step = cute.Uint32(0), cute.Uint32(1 << (bits - 2))
-    for _ in range(bits // 2):
-        # The reductions use the tables of the last iteration again.
-        cute.arch.sync_threads()
-        candidates = [found + step, found + step * 2, found + step * 3]
-        for c, reached in zip(candidates, _counts(own, most, candidates, is_sum)):
-            found = cute.where((reached >= wanted) | (c <= floor), c, found)
-        step = step >> 2
-    return found
+    return bisected(bits, wanted, floor, lambda candidates: _counts(own, most, candidates, is_sum))
 
 
 class _Edge(NamedTuple):
@@ -216,14 +191,14 @@ class _Edge(NamedTuple):
     each: Any  # exponential of an equal element
 
 
-def _edge(own: _Row, most: Any, key: Any) -> _Edge:
+def _edge(own: Row, most: Any, key: Any) -> _Edge:
     above, all_of = _counts(own, most, [key + 1, key], False)
     mass, with_equal = _counts(own, most, [key + 1, key], True) if "p" in own.config.filters else (0.0, 0.0)
     equal = all_of - above
     return _Edge(above, equal, mass, (with_equal - mass) / cute.max(equal, 1).to(cute.Float32))
 
 
-def _filtered(own: _Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Prefix:
+def _filtered(own: Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Prefix:
     """Return the prefix that top-k and top-p keep."""
     c, n = own.config, own.n
     key, ties, total = cute.Uint32(0), cute.Int32(0), cute.Float32(0)
@@ -248,11 +223,11 @@ def _filtered(own: _Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Pref
     return _Prefix(key, ties, least)
 
 
-def _kept_pass(own: _Row, most: Any, kept: _Prefix, sums: Any, equals: Any) -> None:
+def _kept_pass(own: Row, most: Any, kept: _Prefix, sums: Any, equals: Any) -> None:
     """Fill the tables of the sums of elements greater than the threshold, and of the numbers of those equal to it."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     for s in range(warp, own.count, own.config.threads // 32):
-        x = _load(own, s).load()
+        x = load(own, s).load()
         keys, powers, zeros = _key(x, own.config), _power(x, most, own), cute.full(x.size, 0.0, cute.Float32)
         powers = cute.where(powers >= kept.least, powers, zeros)
         total = cute.where(keys > kept.key, powers, zeros).reduce(_add)
@@ -284,7 +259,7 @@ def _first_lane(ballot: Any) -> Any:
     return cute.math.popc((ballot & (cute.Uint32(0) - ballot)) - 1).to(cute.Int32)
 
 
-def _found(own: _Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u: Any) -> Any:
+def _found(own: Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u: Any) -> Any:
     """Return the token of a drawn number. One warp computes it.
 
     Args:
@@ -341,7 +316,7 @@ def _found(own: _Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u:
     return _found_in_segment(own, most, kept, segment, before, ties, cute.where(is_over, float("inf"), target))
 
 
-def _power_of_key(key: Any, most: Any, own: _Row) -> Any:
+def _power_of_key(key: Any, most: Any, own: Row) -> Any:
     """Return the exponential of the element that has a key."""
     bits = key << _SHIFTS[own.config.element]
     # The low bits of negative numbers are ones.
@@ -350,12 +325,12 @@ def _power_of_key(key: Any, most: Any, own: _Row) -> Any:
     return _power(unordered(bits), most, own)
 
 
-def _found_in_segment(own: _Row, most: Any, kept: _Prefix, segment: Any, base: Any, ties: Any, target: Any) -> Any:
+def _found_in_segment(own: Row, most: Any, kept: _Prefix, segment: Any, base: Any, ties: Any, target: Any) -> Any:
     """Return the first token of a segment whose prefix sum exceeds the target, or the last one that is kept."""
     c, lane = own.config, cute.arch.lane_idx()
-    wide = _load(own, segment)
+    wide = load(own, segment)
     token, last = cute.Int32(-1), cute.Int32(0)
-    for v in cute.range_constexpr(_AT_ONCE):
+    for v in cute.range_constexpr(AT_ONCE):
         powers, keys, equal = [], [], cute.Int32(0)
         for i in range(c.vector):
             x = wide[v * c.vector + i]
@@ -392,6 +367,110 @@ def _found_in_segment(own: _Row, most: Any, kept: _Prefix, segment: Any, base: A
     return cute.where(token < 0, last, token)
 
 
+def _by_passes(own: Row, top_k: Any, top_p: Any, min_p: Any, tables: tuple[Any, Any, Any], u: Any) -> Any:
+    """Return the token of the number that ``u`` draws. Only the first warp computes it."""
+    c, (maxima, sums, equals) = own.config, tables
+    most = _finite(_first_pass(own, maxima, sums))
+    if c.threads == 32:
+        cute.arch.sync_warp()  # The reduction over several warps has a barrier.
+    kept = _Prefix(cute.Uint32(0), cute.Int32(0), cute.Float32(0))
+    if c.filters:
+        kept = _filtered(own, most, top_k, top_p, min_p)
+        _kept_pass(own, most, kept, sums, equals)
+        cute.arch.sync_threads()
+    token = cute.Int32(0)
+    if cute.arch.warp_idx() == 0:
+        token = _found(own, most, kept, tables, u())
+    return token
+
+
+# -------------------------------------------------------------------------------------------------- with candidates
+
+
+def _powers(own: Row, most: Any, codes: Any, at: Any, count: Any) -> Any:
+    """Return the exponential of a candidate, or 0 past the last one."""
+    power = cute.Float32(0)
+    if at < count:
+        power = _power(unordered(key_of(codes[at])), most, own)
+    return power
+
+
+def _kept_of(own: Row, most: Any, ranked: Any, k: Any, top_p: Any, min_p: Any) -> Any:
+    """Return the number of candidates that top-p and min-p keep, at least 1. A warp computes it."""
+    c, lane = own.config, cute.arch.lane_idx()
+    wanted = cute.Float32(0)
+    if "p" in c.filters:
+        total = cute.Float32(0)
+        for start in range(0, k, 32):
+            total = total + cute.arch.shuffle_sync(_scan(_powers(own, most, ranked, start + lane, k), lane), 31)
+        wanted = cute.where(top_p >= 1.0, float("inf"), cute.max(total * top_p, 2.0**-100))
+    kept, before = cute.Int32(0), cute.Float32(0)
+    for start in range(0, k, 32):
+        power = _powers(own, most, ranked, start + lane, k)
+        is_kept = start + lane < k
+        if "m" in c.filters:
+            is_kept = is_kept & (power >= min_p)
+        if "p" in c.filters:
+            up_to = _scan(power, lane)
+            is_kept = is_kept & (before + _before(up_to, lane) < wanted)
+            before = before + cute.arch.shuffle_sync(up_to, 31)
+        kept = kept + cute.math.popc(cute.arch.vote_ballot_sync(is_kept)).to(cute.Int32)
+    return cute.max(kept, 1)
+
+
+def _of_candidates(own: Row, count: Any, k: Any, top_p: Any, min_p: Any, held: Candidates, ranked: Any, u: Any) -> Any:
+    """Return the token of the number that ``u`` draws. Only the first warp computes it.
+
+    Args:
+        count: number of candidates, at least ``k``.
+        ranked: Shared memory for the first ``k`` candidates by value.
+    """
+    c, thread, lane, warp = own.config, cute.arch.thread_idx().x, cute.arch.lane_idx(), cute.arch.warp_idx()
+    for i in range(thread, count, c.threads):
+        code = held.codes[i]
+        rank = rank_of(held.codes, count, code)
+        if rank < k:
+            ranked[rank] = code
+    cute.arch.sync_threads()
+    most, kept = _finite(unordered(key_of(ranked[0]))), k
+    if c.filters != "k":
+        if warp == 0:
+            found = _kept_of(own, most, ranked, k, top_p, min_p)
+            if lane == 0:
+                held.counters[0] = found
+        cute.arch.sync_threads()
+        kept = held.counters[0]
+    # The codes are sorted again, by index: the lower half of a code is the complement of its index.
+    for i in range(thread, kept, c.threads):
+        code, place = ranked[i], cute.Int32(0)
+        for j in range(kept):
+            place = place + cute.where(column_of(ranked[j]) < column_of(code), 1, 0)
+        held.codes[place] = code
+    cute.arch.sync_threads()
+    token = cute.Int32(0)
+    if warp == 0:
+        token = _drawn_of(own, most, held.codes, kept, u())
+    return token
+
+
+def _drawn_of(own: Row, most: Any, codes: Any, kept: Any, u: Any) -> Any:
+    """Return the first token whose prefix sum exceeds the share ``u`` of the sum. A warp computes it."""
+    lane, total = cute.arch.lane_idx(), cute.Float32(0)
+    for start in range(0, kept, 32):
+        total = total + cute.arch.shuffle_sync(_scan(_powers(own, most, codes, start + lane, kept), lane), 31)
+    target = cute.min(u * total, total * (1.0 - 2.0**-23))
+    base, place, last = cute.Float32(0), cute.Int32(-1), cute.Int32(0)
+    for start in range(0, kept, 32):
+        power = _powers(own, most, codes, start + lane, kept)
+        up_to = _scan(power, lane)
+        hits = cute.arch.vote_ballot_sync((base + up_to > target) & (power > 0.0))
+        place = cute.where((place < 0) & (hits != 0), start + _first_lane(hits), place)
+        last = cute.max(last, cute.arch.warp_redux_sync(cute.where(power > 0.0, start + lane, 0), "max"))
+        base = base + cute.arch.shuffle_sync(up_to, 31)
+    # Roundings may leave the number above all sums: the token is then the last one that is kept.
+    return column_of(codes[cute.where(place < 0, last, place)])
+
+
 def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfig, w: int) -> None:
     row, n = cute.arch.block_idx().x, logits.shape[1].to(cute.Int32)
     # Arrays have an element per row, those of the random numbers one element.
@@ -404,22 +483,25 @@ def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfi
         # A temperature of 0 selects the most probable token.
         top_k = cute.where(temperature == 0.0, 1, top_k)
         temperature = cute.where(temperature == 0.0, 1.0, temperature)
-    own = _Row(logits, row, n, cute.ceil_div(n, c.segment), w, c, log2(2.718281828459045) / temperature)
-    maxima = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
-    sums = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
+    own = Row(logits, row, n, cute.ceil_div(n, c.segment), w, c, log2(2.718281828459045) / temperature)
+    tables = [cute.smem_tensor(cute.Float32, cute.make_layout(c.segments)) for _ in range(2)]
     equals = cute.smem_tensor(cute.Int32, cute.make_layout(c.segments)) if c.filters else None
-    most = _finite(_first_pass(own, maxima, sums))
-    if c.threads == 32:
-        cute.arch.sync_warp()  # The reduction over several warps has a barrier.
-    kept = _Prefix(cute.Uint32(0), cute.Int32(0), cute.Float32(0))
-    if c.filters:
-        kept = _filtered(own, most, top_k, top_p, min_p)
-        _kept_pass(own, most, kept, sums, equals)
-        cute.arch.sync_threads()
-    if cute.arch.warp_idx() == 0:
-        token = _found(own, most, kept, (maxima, sums, equals), drawn(row, cute.Int32(0), None, seed, offset))
-        if cute.arch.lane_idx() == 0:
-            tokens[row] = cute.max(0, cute.min(token, n - 1))
+
+    def u() -> Any:
+        return drawn(row, cute.Int32(0), None, seed, offset)
+
+    if "k" in c.filters:
+        held, ranked = candidates_of(c), cute.smem_tensor(cute.Uint64, cute.make_layout(c.capacity))
+        k, token = cute.where((top_k <= 0) | (top_k > n), n, top_k), cute.Int32(0)
+        count = find_candidates(own, k, held)
+        if count <= c.capacity:
+            token = _of_candidates(own, count, k, top_p, min_p, held, ranked, u)
+        else:
+            token = _by_passes(own, top_k, top_p, min_p, (*tables, equals), u)
+    else:
+        token = _by_passes(own, top_k, top_p, min_p, (*tables, equals), u)
+    if cute.arch.thread_idx().x == 0:
+        tokens[row] = cute.max(0, cute.min(token, n - 1))
 
 
 class Numbers(NamedTuple):

@@ -36,6 +36,7 @@ from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.kernels.rows.quantize import BLOCK, quantize_text
 from cute_dialect.kernels.rows.sample import choose_config as choose_sample_config
 from cute_dialect.kernels.rows.sample import passes_of
+from cute_dialect.kernels.rows.topk import longest_row
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
@@ -50,12 +51,19 @@ from cute_dialect.op.problems.rows import (
     QuantizeProblem,
     RowProblem,
     check_activation,
+    check_topk,
     checked_plan,
     regions_of_block,
     regions_of_scales,
     shape_of_scales,
 )
-from cute_dialect.op.rows.kernels import choose_kernels, entropy_kernel, norm_quantize_kernel, sample_kernel
+from cute_dialect.op.rows.kernels import (
+    choose_kernels,
+    entropy_kernel,
+    norm_quantize_kernel,
+    sample_kernel,
+    topk_kernel,
+)
 from cute_dialect.runtime.arrays import view_of
 
 DRAM = 4.092
@@ -408,7 +416,7 @@ def explain_norm_quantize(
 
 @dataclass(frozen=True, kw_only=True)
 class SampleExplanation(Explanation):
-    """The kernel that draws tokens."""
+    """The kernel of ``sample`` or ``topk``."""
 
     element: str
     rows: int
@@ -444,9 +452,32 @@ def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation
     rows, n = prod(shape[:-1]), shape[-1]
     c = choose_sample_config(element, n, filters, (), rows)
     if c is None:
-        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {1 << 21} elements of 16 bits")
+        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {longest_row(element)}")
     size, kernel = rows * (n * BITS[element] // 8 + 4), sample_kernel(c)
     return SampleExplanation(
         operation="sample", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), element=element,
         rows=rows, n=n, passes=passes_of(c),
+    )  # fmt: skip
+
+
+def explain_topk(x: Any, k: Any, largest: bool, element: str) -> SampleExplanation:
+    """Explain ``topk``.  Raises the errors of the function.
+
+    Args:
+        x: the array, or its shape.
+        element: type of ``x`` if it is a shape.
+    """
+    is_shape = isinstance(x, tuple | list)
+    shape = tuple(x if is_shape else x.shape)
+    element = element if is_shape else element_name(x.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"topk: x has shape {shape}; it must not be empty")
+    if element not in WIDE:
+        raise DtypeError(f"topk: x has dtype {element}; it must have one of {', '.join(WIDE)}")
+    rows, n = prod(shape[:-1]), shape[-1]
+    count, c = check_topk(element, rows, n, k, largest)
+    size, kernel = rows * (n * BITS[element] // 8 + count * (BITS[element] // 8 + 8)), topk_kernel(c)
+    return SampleExplanation(
+        operation="topk", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), element=element,
+        rows=rows, n=n, passes=1,
     )  # fmt: skip

@@ -47,6 +47,7 @@ from cute_dialect.op.explanations.rows import (
     explain_quantize,
     explain_rows,
     explain_sample,
+    explain_topk,
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions.conv import is_convolution
@@ -57,7 +58,7 @@ from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
-from cute_dialect.op.functions.sampling import filters_of, sample
+from cute_dialect.op.functions.sampling import filters_of, sample, topk
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
@@ -105,12 +106,12 @@ def explain(
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.attention``,
             ``op.attention_backward``, ``op.flex_attention``, ``op.linear_cross_entropy``, ``op.quantize``,
-            ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``, ``op.sample``, a
-            convolution, or a function on rows such as ``op.softmax``.
+            ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``,
+            a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
-            ``op.dequantize`` the scales, for ``op.route`` ``k``, and for ``op.mm_packed`` a ``PackedWeight``, whose
-            ``data`` may be None; ``op.dispatch`` and ``op.combine`` have three.
+            ``op.dequantize`` the scales, for ``op.route`` and ``op.topk`` ``k``, and for ``op.mm_packed`` a
+            ``PackedWeight``, whose ``data`` may be None; ``op.dispatch`` and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -118,8 +119,8 @@ def explain(
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of norms
-            ``quantize`` and ``block``; of ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route`` and
-            ``op.sample``.
+            ``quantize`` and ``block``; of ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``,
+            ``op.sample`` and ``op.topk``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -177,6 +178,8 @@ def explain(
         values = [more.get(x, y) for x, y in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))]
         arrays = [x if hasattr(x, "shape") else None for x in values]
         return of_gpu(explain_sample(a, filters_of(values, arrays), element))
+    if function is topk:
+        return of_gpu(explain_topk(a, more.get("k", b), more.get("largest", True), element))
     if function in (rows.rms_norm, rows.layer_norm) and "quantize" in more:
         operands = (("w", b), ("b", bias), ("r", residual))
         takes = "".join([letter for letter, t in operands if t is not None])

@@ -1,4 +1,4 @@
-"""Sampling of tokens from rows of logits, ``op.sample``."""
+"""The greatest elements of rows, ``op.topk``, and sampling of tokens from rows of logits, ``op.sample``."""
 
 # torch is not installed where types are checked; arrays may belong to any library.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -12,20 +12,27 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
+from cute_dialect.kernels.rows.topk import longest_row
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.rows import WIDE
-from cute_dialect.op.rows.kernels import sample_kernel
+from cute_dialect.op.problems.rows import WIDE, check_topk
+from cute_dialect.op.rows.kernels import sample_kernel, topk_gradient_kernel, topk_kernel
 from cute_dialect.runtime.call_options import index_of
 
 if TYPE_CHECKING:  # pragma: no cover
-    from cute_dialect.op.signature_types import Array
+    from typing import Unpack
+
+    from cute_dialect.op.signature_types import Array, Interpreted
 
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls, whose seed and offset are arrays."""
+
+_KNOWN_TOPK, _KNOWN_GRADIENTS = KnownCalls(tf32=False), KnownCalls(tf32=False)
+"""Cached calls of ``topk`` and of its gradient."""
 
 _TYPES = ("f32", "i32", "f32", "f32", "i64", "i64")
 """Types of the settings that are arrays."""
@@ -157,7 +164,7 @@ def _launched(
     filters = filters_of(numbers, arrays)
     c = choose_config(one.element, n, filters, tuple([x for x, t in names.items() if t is not None]), one.count)
     if c is None:
-        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {1 << 21} elements of 16 bits")
+        raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {longest_row(one.element)}")
     temperature, top_k, *others = numbers
     if arrays[0] is None and temperature == 0:
         temperature, top_k = 1.0, 1
@@ -168,3 +175,82 @@ def _launched(
             written = one.numbers(tokens)
             one.launch(sample_kernel(c), one.matrix("logits"), written, temperature, top_k, *others, *flat)
     return tokens
+
+
+# ---------------------------------------------------------------------------------------------------------------- topk
+
+
+def topk(
+    x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, device: object = None,
+    stream: object = None, **run: Unpack[Interpreted],
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return the ``k`` greatest elements of each row and their indices, as ``(values, indices)``, like ``torch.topk``.
+
+    They are in decreasing order; of equal elements the first one precedes.  NaN is the greatest element.  ``values``
+    has a gradient.
+
+    Args:
+        x: (…, N), f16, bf16 or f32.
+        k: number of elements, at most N and 2048.  The results are (…, k), of the type of ``x`` and i64.
+        dim: must be the last dimension.
+        largest: False selects the least elements, in increasing order.
+        sorted: no effect; the results are always sorted.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Raises:
+        OpError: if the arguments are not supported.
+    """
+    how = (k, dim, largest)
+    usual = device is None and stream is None and not run and not _KNOWN_TOPK.is_traced()
+    if usual:
+        done = _KNOWN_TOPK.again(how, x)
+        if done is not None:
+            return done
+    if run:
+        check_keywords("topk", topk, run, spellings={"out": "use the results", "axis": "pass dim"})
+    torch = sys.modules.get("torch")
+    if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        def compute() -> Any:
+            return CUTE.topk(x, k, dim, largest)
+
+        if usual:
+            return _KNOWN_TOPK.differentiable(how, (x,), compute)
+        return call_operator("topk", compute, x, device, stream, run)
+    return selected(x, k, dim, largest, device, stream, run)
+
+
+def selected(
+    x: Array, k: int, dim: int = -1, largest: bool = True, device: object = None, stream: object = None,
+    run: Interpreted | None = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Compute :func:`topk` without gradients."""
+    usual = device is None and stream is None and not run and not _KNOWN_TOPK.is_traced()
+    one = RowCall("topk", {"x": x}, device, (), WIDE, stream=stream, run=run)
+    n = one.length(dim)
+    count, c = check_topk(one.element, one.count, n, k, largest)
+    shape = (*one.x.shape[:-1], count)
+    with one.on():
+        values, indices = one.result(shape), one.result(shape, "i64")
+        if one.count and count:
+            one.launch(topk_kernel(c), one.matrix("x"), one.matrix_of(values), one.matrix_of(indices))
+    if usual:
+        one.remember(_KNOWN_TOPK, (k, dim, largest), (x,), (values, indices))
+    return values, indices
+
+
+def topk_backward(dvalues: Array, indices: Array, n: int, device: object = None) -> Any:
+    """Return the gradient of ``x``, rows of ``n`` elements, given that of the values."""
+    usual = device is None and not _KNOWN_GRADIENTS.is_traced()
+    if usual:
+        done = _KNOWN_GRADIENTS.again(n, dvalues, indices)
+        if done is not None:
+            return done
+    one = RowCall("topk_backward", {"dvalues": dvalues, "indices": indices}, device, ("indices",), WIDE)
+    dx = one.result((*one.x.shape[:-1], n))
+    if one.count and n:
+        one.launch(topk_gradient_kernel(one.element), one.matrix("dvalues"), one.matrix("indices"), one.matrix_of(dx))
+    if usual:
+        one.remember(_KNOWN_GRADIENTS, n, (dvalues, indices), dx)
+    return dx

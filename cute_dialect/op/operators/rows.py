@@ -19,7 +19,8 @@ from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.functions import gated, rows
 from cute_dialect.op.functions.norm_quantize import Operands, computed
 from cute_dialect.op.functions.quantize import dequantized, with_given_scales, with_own_scales
-from cute_dialect.op.functions.sampling import sampled
+from cute_dialect.op.functions.sampling import sampled, selected
+from cute_dialect.op.functions.sampling import topk_backward as topk_gradients
 from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, NormQuantization, shape_of_scales
 from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import Context, no_settings
@@ -316,3 +317,30 @@ def sample(logits: Tensor, *settings: Any) -> Tensor:
 
 def fake_sample(logits: Tensor, *settings: Any) -> Tensor:
     return logits.new_empty(logits.shape[:-1], dtype=torch.int32)
+
+
+def topk(x: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    return selected(x, k, dim, largest, _device(x))
+
+
+def fake_topk(x: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    shape = (*x.shape[:-1], k)
+    return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
+
+
+def keep_topk(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.n, ctx.settings = inputs[0].shape[-1], no_settings
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(output[1])
+
+
+def topk_gradient(ctx: Context, dvalues: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+    return CUTE.topk_backward(dvalues, *ctx.saved_tensors, ctx.n), None, None, None
+
+
+def topk_backward(dvalues: Tensor, indices: Tensor, n: int) -> Tensor:
+    return topk_gradients(dvalues, indices, n, _device(dvalues))
+
+
+def fake_topk_backward(dvalues: Tensor, indices: Tensor, n: int) -> Tensor:
+    return dvalues.new_empty((*dvalues.shape[:-1], n))

@@ -164,13 +164,21 @@ OPERATORS = (
         f"{_TRIPLE}",
         rows.norm_quantize, rows.fake_norm_quantize,
     ),
-    # Sampling.
+    # Top-k and sampling.
     Operator(
         "sample",
         "(Tensor logits, Tensor? temperatures, Tensor? top_ks, Tensor? top_ps, Tensor? min_ps, Tensor? seeds, "
         "Tensor? offsets, float temperature, SymInt top_k, float top_p, float min_p, SymInt seed, SymInt offset) -> "
         "Tensor",
         rows.sample, rows.fake_sample,
+    ),
+    Operator(
+        "topk", f"(Tensor x, SymInt k, SymInt dim, bool largest) -> {_PAIR}", rows.topk, rows.fake_topk,
+        rows.keep_topk, rows.topk_gradient,
+    ),
+    Operator(
+        "topk_backward", "(Tensor dvalues, Tensor indices, SymInt n) -> Tensor", rows.topk_backward,
+        rows.fake_topk_backward,
     ),
     # Gated activations.
     Operator(

@@ -30,8 +30,10 @@ from cute_dialect.kernels.rows.packed import MAPPED, is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
 from cute_dialect.kernels.rows.quantize import BLOCK, QuantizeConfig, choose_config
 from cute_dialect.kernels.rows.streamed import OPERATIONS
+from cute_dialect.kernels.rows.topk import TopkConfig, choose_topk, longest_row
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from cute_dialect.runtime.call_options import index_of
 
 
 class RowFunction(NamedTuple):
@@ -243,3 +245,18 @@ class NormQuantization(NamedTuple):
             if type(block) is type(value) and block == value:
                 return cls(element, regions)
         raise UnsupportedError(f"{call}: block={block!r} is not supported with quantize; use None, 'row' or {BLOCK}")
+
+
+def check_topk(element: str, rows: int, n: int, k: object, largest: object) -> tuple[int, TopkConfig]:
+    """Return ``k`` and the configuration for rows of ``n`` elements.  Raises ArgumentError, UnsupportedError."""
+    whole = index_of(k)
+    if whole is None or not 0 <= whole <= n:
+        raise ArgumentError(f"topk: k is {k!r}; pass a number from 0 to the length of the rows, {n}")
+    if type(largest) is not bool:
+        raise ArgumentError(f"topk: largest is {largest!r}; pass True or False")
+    c = choose_topk(element, n, rows, largest=largest)
+    if c is None:
+        raise UnsupportedError(f"topk: rows of {n} elements are too long; pass at most {longest_row(element)}")
+    if whole > c.capacity:
+        raise UnsupportedError(f"topk: k={whole} exceeds the limit of {c.capacity}; pass a smaller k, or sort the rows")
+    return whole, c

@@ -37,6 +37,8 @@ from cute_dialect.kernels.rows.packed_norm_gradients import MOST_COLUMNS, SHARIN
 from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import MOST_SPLITS, StreamedPlan, elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import SUMS, loss_parts, loss_text, sum_class, sum_text
+from cute_dialect.kernels.rows.topk import TopkConfig, topk_text
+from cute_dialect.kernels.rows.topk import gradient_text as topk_gradient_text
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.problems.rows import LOSS, RowProblem
 from cute_dialect.op.select.gemm_dispatch import gpu_of
@@ -163,6 +165,16 @@ def norm_kernel(call: str, element: str, n: int, takes: str) -> RowKernel:
 def sample_kernel(c: SampleConfig) -> RowKernel:
     """Return the kernel that draws tokens."""
     return RowKernel(c.name, sample_text, (c,))
+
+
+def topk_kernel(c: TopkConfig) -> RowKernel:
+    """Return the kernel that selects the greatest elements."""
+    return RowKernel(c.name, topk_text, (c,))
+
+
+def topk_gradient_kernel(element: str) -> RowKernel:
+    """Return the kernel of the gradient of the greatest elements."""
+    return RowKernel(f"topk-gradient-{element}", topk_gradient_text, (element,), "launch_gradient")
 
 
 def norm_quantize_kernel(c: NormQuantizeConfig) -> RowKernel:

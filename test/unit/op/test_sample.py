@@ -1,4 +1,4 @@
-"""``op.sample`` on the interpreter, compared with float64."""
+"""``op.sample`` and ``op.topk`` on the interpreter, compared with float64."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from cute_dialect import op
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.rows.sample import choose_config
-from cute_dialect.op.rows.kernels import sample_kernel
+from cute_dialect.kernels.rows.topk import TopkConfig, longest_row
+from cute_dialect.op.rows.kernels import sample_kernel, topk_kernel
 
 BF16 = ml_dtypes.bfloat16
 
@@ -103,17 +104,23 @@ def test_special_values() -> None:
     assert op.sample(np.zeros(4, np.float32), device="cpu").shape == ()
 
 
+SCHEDULES = ["adversarial", "reverse", "random", "round-robin"]
+
+
 @pytest.mark.end_to_end
-@pytest.mark.sample("random")
-@pytest.mark.parametrize("schedule", ["adversarial", "reverse", "random"])
-def test_schedules(schedule: str) -> None:
-    x, c = logits_of(2, 2100, BF16), choose_config("bf16", 2100, "kp")
-    assert c is not None and c.threads == 96 + 32
-    tokens = np.full(2, -1, np.int32)
-    kernel: Any = sample_kernel(c).compiled(cpu=True).kernel("launch")
+@pytest.mark.sample("random-2048", "reverse-16")
+@pytest.mark.parametrize("capacity", [2048, 16])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedules(schedule: str, capacity: int) -> None:
+    """Tokens from candidates, and from passes over rows with more equal logits than candidates."""
+    rows = 2 if capacity > 16 else 1
+    x, c = logits_of(rows, 1100, BF16), choose_config("bf16", 1100, "kp")
+    assert c is not None and c.threads == 64
+    tokens = np.full(rows, -1, np.int32)
+    kernel: Any = sample_kernel(c._replace(capacity=capacity)).compiled(cpu=True).kernel("launch")
     how: dict[str, Any] = {"device": "cpu", "checks": ("race", "uninit"), "schedule": schedule, "seed": 5}
-    kernel(x, tokens, 1.0, 9, 0.8, 0.0, 7, 3, **how)
-    np.testing.assert_array_equal(tokens, op.sample(x, top_k=9, top_p=0.8, seed=7, offset=3, device="cpu"))
+    kernel(x, tokens, 1.0, 30, 0.8, 0.0, 7, 3, **how)
+    np.testing.assert_array_equal(tokens, op.sample(x, top_k=30, top_p=0.8, seed=7, offset=3, device="cpu"))
 
 
 @pytest.mark.end_to_end
@@ -132,9 +139,83 @@ def test_operator() -> None:
 
 def test_explanation() -> None:
     found = op.explain(op.sample, (4096, 32000), element="f32", top_k=50)
-    assert found.kernel == "sample-f32-64-512-k" and found.bytes == 4096 * 32001 * 4
-    assert str(found).startswith("sample of 4096 x 32000 f32\n") and "18 more passes" in str(found)
+    assert found.kernel == "sample-f32-64-256-k" and found.bytes == 4096 * 32001 * 4
+    assert str(found).startswith("sample of 4096 x 32000 f32\n") and "in one pass\n" in str(found)
+    assert "11 more passes" in str(op.explain(op.sample, (4096, 32000), element="bf16", top_p=0.9))
     assert "in one pass" in str(op.explain(op.sample, logits_of(2, 30)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- topk
+
+
+def check_topk(x: Any, k: int, largest: bool = True, **run: Any) -> None:
+    values, indices = op.topk(x, k, largest=largest, device="cpu", checks="all", **run)
+    # A stable sort; NaN is the greatest element.
+    keys = np.where(np.isnan(x.astype(np.float64)), np.inf, x.astype(np.float64)) * (-1 if largest else 1)
+    keys[np.isnan(x.astype(np.float64))] *= 2
+    order = np.argsort(np.where(np.isnan(keys), 0, keys), axis=-1, kind="stable")[..., :k]
+    assert values.dtype == x.dtype and indices.dtype == np.int64
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("True-x0-20", "False-x1-1", "False-x3-3", "True-x4-40")
+@pytest.mark.parametrize("k", [1, 3, 20, 40])
+@pytest.mark.parametrize(
+    "x",
+    [logits_of(3, 1100), logits_of(4, 50, BF16), logits_of(3, 1100, np.float16)[:, 5:], logits_of(64, 3).T.copy(),
+     np.random.default_rng(1).standard_normal((2, 2, 700)).astype(np.float32)],
+)  # fmt: skip
+@pytest.mark.parametrize("largest", [True, False])
+def test_topk(largest: bool, x: Any, k: int) -> None:
+    check_topk(x, k, largest)
+
+
+def test_topk_of_special_values() -> None:
+    inf, nan = np.inf, np.nan
+    x = np.array([[1, nan, -inf, inf, 0.0, -0.0, nan, 2]], np.float32)
+    assert op.topk(x, 8, device="cpu")[1].tolist() == [[1, 6, 3, 7, 0, 4, 5, 2]]
+    assert op.topk(x, 8, largest=False, device="cpu")[1].tolist() == [[2, 4, 5, 0, 7, 3, 1, 6]]
+    values, indices = op.topk(x[:0], 2, device="cpu")
+    assert values.shape == indices.shape == (0, 2) and op.topk(x, 0, device="cpu")[0].shape == (1, 0)
+    assert op.topk(x[0], 1, device="cpu")[1].tolist() == [1]
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("random-True", "adversarial-False")
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_topk_of_equal_elements(schedule: str, largest: bool) -> None:
+    """More elements are equal than there are candidates, in groups and within one; the results are NaN before."""
+    c = TopkConfig("f32", threads=64, largest=largest, capacity=16)
+    kernel: Any = topk_kernel(c).compiled(cpu=True).kernel("launch")
+    x = np.random.default_rng(3).integers(-1, 2, (3, 1090)).astype(np.float32)
+    x[1], x[2, :1080] = 0, -1 if largest else 1
+    values, indices = np.full((3, 14), np.nan, np.float32), np.full((3, 14), -1, np.int64)
+    kernel(x, values, indices, device="cpu", checks="all", schedule=schedule, seed=2)
+    order = np.argsort(-x if largest else x, axis=-1, kind="stable")[:, :14]
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
+
+
+@pytest.mark.end_to_end
+def test_topk_operator() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(logits_of(3, 40)).requires_grad_()
+    weights = torch.randn(3, 5)
+    values, indices = op.topk(x, 5, device="cpu")
+    assert not indices.requires_grad
+    (values * weights).sum().backward()
+    wanted = torch.zeros(3, 40).scatter(-1, indices, weights)
+    assert torch.equal(x.grad, wanted)
+    x.grad = None
+    compiled = torch.compile(lambda x: op.topk(x, 5), fullgraph=True, backend="aot_eager")
+    again, same = compiled(x)
+    (again * weights).sum().backward()
+    assert torch.equal(again, values) and torch.equal(same, indices) and torch.equal(x.grad, wanted)
+    torch.library.opcheck(torch.ops.cute.topk.default, (x, 5, -1, True))
+    assert str(op.explain(op.topk, (4096, 32000), 50, element="f32")).startswith("topk of 4096 x 32000 f32\n")
 
 
 X = np.zeros((3, 8), np.float32)
@@ -157,6 +238,17 @@ BAD: dict[str, Any] = {"k": 3}
         (lambda: op.sample(X, device="cpu", **BAD), op.ArgumentError, r"sample\(\) has no argument 'k'"),
         (lambda: op.sample(X, generator=1), op.ArgumentError, "no argument 'generator'; pass seed and offset"),
         (lambda: op.explain(op.sample, (1, 1 << 23)), op.UnsupportedError, "rows of 8388608 logits are too long"),
+        (lambda: op.topk(X, 9, device="cpu"), op.ArgumentError, "topk: k is 9; pass a number from 0 to the length of"),
+        (lambda: op.topk(X, 2.0, device="cpu"), op.ArgumentError, "topk: k is 2.0; pass a number"),  # pyright: ignore
+        (lambda: op.topk(X, 2, 0, device="cpu"), op.ShapeError, "dim=0 is not the last dimension, 1"),
+        (lambda: op.topk(X, 2, largest=1, device="cpu"), op.ArgumentError, "largest is 1; pass True"),  # pyright: ignore
+        (lambda: op.topk(X.astype("i4"), 2, device="cpu"), op.DtypeError, "topk: x has dtype i32; it must have one"),
+        (lambda: op.explain(op.topk, (2, 5000), 2049), op.UnsupportedError, "k=2049 exceeds the limit of 2048"),
+        (
+            lambda: op.explain(op.topk, (2, longest_row("f16") + 1), 2), op.UnsupportedError,
+            "rows of 2097153 elements are too long; pass at most 2097152",
+        ),
+        (lambda: op.topk(X, 2, axis=1), op.ArgumentError, "no argument 'axis'; pass dim"),  # pyright: ignore
         (lambda: op.explain(op.sample, (0, 8)), op.ShapeError, "must not be empty"),
     ],
 )  # fmt: skip

@@ -81,6 +81,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "route": lambda: op.route(ROWS, 2),
     "dispatch": lambda: op.dispatch(ROWS, TARGETS[:, None], 2),
     "sample": lambda: op.sample(ROWS),
+    "topk": lambda: op.topk(ROWS, 2),
     "combine": lambda: op.combine(ROWS, np.zeros((8, 1), np.int32)),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),

@@ -565,6 +565,47 @@ class Sample(NamedTuple):
         return max(0.0, float(far.max()) / 1e-4)
 
 
+class Topk(NamedTuple):
+    """The greatest elements of each row."""
+
+    element: str
+    rows: int
+    n: int
+    k: int
+
+    @property
+    def operation(self) -> str:
+        return "topk"
+
+    @property
+    def name(self) -> str:
+        return f"topk {self.element} {self.rows}x{self.n} k={self.k}"
+
+    def kernels(self) -> Mapping[str, Text]:
+        return {k.name: k.text for k in op.explain(op.topk, (self.rows, self.n), self.k, element=self.element).kernels}
+
+    def trial(self, device: str = "cuda") -> Trial:
+        import torch
+
+        torch.manual_seed(self.n)
+        x = normal(self.element, self.rows, self.n, device=device)
+        how: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
+
+        def ours() -> tuple[torch.Tensor, torch.Tensor]:
+            return op.topk(x, self.k, **how)
+
+        def check() -> float:
+            values, indices = ours()
+            wanted = x.sort(dim=-1, descending=True, stable=True)
+            if not torch.equal(indices, wanted[1][:, : self.k]) or not torch.equal(values, wanted[0][:, : self.k]):
+                raise BenchError(f"{self.name}: the elements differ from those of a stable sort")
+            return 0.0
+
+        size = 4 if self.element == "f32" else 2
+        traffic = self.rows * (self.n * size + self.k * (size + 8))
+        return Trial(check, ours, {"torch": lambda: x.topk(self.k)}, traffic, float(traffic), "TB/s")
+
+
 SAMPLING = [
     Sample("f32", 4096, 32000),
     Sample("bf16", 4096, 32000),
@@ -576,6 +617,10 @@ SAMPLING = [
     Sample("bf16", 256, 128256, 50),
     Sample("bf16", 256, 128256, 50, 0.9),
     Sample("bf16", 256, 128256, 0, 0.9),
+    Topk("f32", 4096, 32000, 50),
+    Topk("bf16", 4096, 32000, 50),
+    Topk("bf16", 16384, 4096, 64),
+    Topk("bf16", 256, 128256, 1000),
 ]
 
 GROUPS = {"rows": CASES, "norm_quantize": NORM_QUANTIZE, "sampling": SAMPLING, "elementwise": ELEMENTWISE}
