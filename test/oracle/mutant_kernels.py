@@ -392,6 +392,7 @@ def _topk(n: int, capacity: int, k: int) -> Subject:
 
     def make() -> list[Any]:
         x = np.random.default_rng(n).integers(-6, 7, (2, n)).astype(np.float32)
+        x[:, [0, -1]] = 9, 8  # The first and the last segment have elements that are selected.
         return [x, np.full((2, k), np.nan, np.float32), np.full((2, k), -1, np.int64)]
 
     def right(arrays: Sequence[Any]) -> bool:
@@ -408,6 +409,7 @@ def _sample_of_candidates(n: int) -> Subject:
 
     def make() -> list[Any]:
         x = (np.random.default_rng(n).integers(-6, 7, (2, n)) / 4).astype(np.float32)
+        x[:, [0, -1]] = 3  # The first and the last segment have tokens that are kept.
         return [x, np.full(2, -1, np.int32), 1.0, 40, 0.7, 0.0, 5, 2]
 
     def right(arrays: Sequence[Any]) -> bool:
