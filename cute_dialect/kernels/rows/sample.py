@@ -43,6 +43,7 @@ from cute_dialect.kernels.rows.topk import (
     rank_of,
     segments_of,
 )
+from cute_dialect.lang.values.signature_types import Int, Value
 
 __all__ = ["SETTINGS", "SampleConfig", "choose_config", "passes_of", "sample_text"]
 
@@ -121,38 +122,60 @@ def passes_of(c: SampleConfig) -> int:
     return 2 + ((32 - _SHIFTS[c.element]) // 2 + 2) * ("p" in c.filters)
 
 
+class Numbers(NamedTuple):
+    """Settings that are the same for all rows."""
+
+    temperature: cute.Float32  # greater than 0
+    top_k: cute.Int32  # 0 for all tokens
+    top_p: cute.Float32  # 1 for all tokens
+    min_p: cute.Float32  # 0 for all tokens
+    seed: cute.Int64
+    offset: cute.Int64
+
+
+class Arrays(NamedTuple):
+    """Settings that are arrays, in place of numbers, or None."""
+
+    temperature: cute.Tensor | None  # 0 selects the most probable token
+    top_k: cute.Tensor | None
+    top_p: cute.Tensor | None
+    min_p: cute.Tensor | None
+    seed: cute.Tensor | None
+    offset: cute.Tensor | None
+
+
 class _Prefix(NamedTuple):
     """The elements that are kept: those greater than the threshold, and the first ones of those equal to it."""
 
-    key: Any  # the threshold
-    ties: Any  # number of kept elements equal to it
-    least: Any  # least exponential of a kept element, which min-p determines
+    key: Value  # the threshold
+    ties: Value  # number of kept elements equal to it
+    least: Value  # least exponential of a kept element, which min-p determines
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Value, b: Value) -> Value:
     return a + b
 
 
-def _warp_sum(x: Any) -> Any:
+def _warp_sum(x: Value) -> Value:
     return cute.arch.warp_reduction(x, _add)
 
 
-def _key(x: Any, c: SampleConfig) -> Any:
+def _key(x: Value, c: SampleConfig) -> Value:
     """Return an integer with the order of the elements."""
     return ordered(x) >> _SHIFTS[c.element]
 
 
-def _power(x: Any, most: Any, own: Row) -> Any:
+def _power(x: Value, most: Value, own: Row) -> Value:
     """Return the exponential of an element, divided by that of the largest one."""
     return cute.math.exp2((x - most) * own.factor)
 
 
-def _finite(x: Any) -> Any:
+def _finite(x: Value) -> Value:
     """Return a maximum, or 0 if it is -inf, so that differences from it are not NaN."""
     return cute.where(x == -float("inf"), 0.0, x)
 
 
-def _first_pass(own: Row, most: Any, sums: Any) -> Any:
+def _first_pass(own: Row, most: Value, sums: Value) -> Value:
     """Fill the tables of the maxima and sums of segments, and return the largest element."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     largest = cute.Float32(-float("inf"))
@@ -167,16 +190,16 @@ def _first_pass(own: Row, most: Any, sums: Any) -> Any:
     return over_threads(largest, cute.max, own.config.threads)
 
 
-def _counts(own: Row, most: Any, candidates: list[Any], is_sum: bool) -> list[Any]:
+def _counts(own: Row, most: Value, candidates: list[Value], is_sum: bool) -> list[Value]:
     """Return the numbers of elements that are not less than candidates, or the sums of their exponentials."""
 
-    def measure(x: Any, _: Any) -> tuple[Any, Any]:
+    def measure(x: Value, _: Value) -> tuple[Value, Value]:
         return _key(x, own.config), _power(x, most, own) if is_sum else cute.full(x.size, 1, cute.Int32)
 
     return counts(own, measure, candidates, cute.Float32 if is_sum else cute.Int32)
 
 
-def _bisected(own: Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any:
+def _bisected(own: Row, most: Value, wanted: Value, is_sum: bool, floor: Value) -> Value:
     """Return the largest threshold that keeps at least the requested count or sum; every key up to ``floor`` does."""
     bits = 32 - _SHIFTS[own.config.element]
     return bisected(bits, wanted, floor, lambda candidates: _counts(own, most, candidates, is_sum))
@@ -185,20 +208,20 @@ def _bisected(own: Row, most: Any, wanted: Any, is_sum: bool, floor: Any) -> Any
 class _Edge(NamedTuple):
     """Elements at a threshold."""
 
-    above: Any  # number of greater elements
-    equal: Any  # number of equal elements
-    mass: Any  # sum of the exponentials of greater elements
-    each: Any  # exponential of an equal element
+    above: Value  # number of greater elements
+    equal: Value  # number of equal elements
+    mass: Value  # sum of the exponentials of greater elements
+    each: Value  # exponential of an equal element
 
 
-def _edge(own: Row, most: Any, key: Any) -> _Edge:
+def _edge(own: Row, most: Value, key: Value) -> _Edge:
     above, all_of = _counts(own, most, [key + 1, key], False)
     mass, with_equal = _counts(own, most, [key + 1, key], True) if "p" in own.config.filters else (0.0, 0.0)
     equal = all_of - above
     return _Edge(above, equal, mass, (with_equal - mass) / cute.max(equal, 1).to(cute.Float32))
 
 
-def _filtered(own: Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Prefix:
+def _filtered(own: Row, most: Value, top_k: Int, top_p: Value, least: Value) -> _Prefix:
     """Return the prefix that top-k and top-p keep."""
     c, n = own.config, own.n
     key, ties, total = cute.Uint32(0), cute.Int32(0), cute.Float32(0)
@@ -223,7 +246,7 @@ def _filtered(own: Row, most: Any, top_k: Any, top_p: Any, least: Any) -> _Prefi
     return _Prefix(key, ties, least)
 
 
-def _kept_pass(own: Row, most: Any, kept: _Prefix, sums: Any, equals: Any) -> None:
+def _kept_pass(own: Row, most: Value, kept: _Prefix, sums: Value, equals: Value) -> None:
     """Fill the tables of the sums of elements greater than the threshold, and of the numbers of those equal to it."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
     for s in range(warp, own.count, own.config.threads // 32):
@@ -240,7 +263,7 @@ def _kept_pass(own: Row, most: Any, kept: _Prefix, sums: Any, equals: Any) -> No
             equals[s] = count
 
 
-def _scan(x: Any, lane: Any) -> Any:
+def _scan(x: Value, lane: Value) -> Value:
     """Return the inclusive prefix sums of the lanes."""
     for distance in (1, 2, 4, 8, 16):
         other = cute.arch.shuffle_sync_up(x, distance)
@@ -248,18 +271,18 @@ def _scan(x: Any, lane: Any) -> Any:
     return x
 
 
-def _before(x: Any, lane: Any) -> Any:
+def _before(x: Value, lane: Value) -> Value:
     """Return the exclusive prefix sums, given the inclusive ones."""
     other = cute.arch.shuffle_sync_up(x, 1)
     return cute.where(lane >= 1, other, type(x)(0))
 
 
-def _first_lane(ballot: Any) -> Any:
+def _first_lane(ballot: Value) -> Value:
     """Return the lowest set bit of a ballot."""
     return cute.math.popc((ballot & (cute.Uint32(0) - ballot)) - 1).to(cute.Int32)
 
 
-def _found(own: Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u: Any) -> Any:
+def _found(own: Row, most: Value, kept: _Prefix, tables: tuple[Value, Value, Value], u: Value) -> Value:
     """Return the token of a drawn number. One warp computes it.
 
     Args:
@@ -316,7 +339,7 @@ def _found(own: Row, most: Any, kept: _Prefix, tables: tuple[Any, Any, Any], u: 
     return _found_in_segment(own, most, kept, segment, before, ties, cute.where(is_over, float("inf"), target))
 
 
-def _power_of_key(key: Any, most: Any, own: Row) -> Any:
+def _power_of_key(key: Value, most: Value, own: Row) -> Value:
     """Return the exponential of the element that has a key."""
     bits = key << _SHIFTS[own.config.element]
     # The low bits of negative numbers are ones.
@@ -325,7 +348,9 @@ def _power_of_key(key: Any, most: Any, own: Row) -> Any:
     return _power(unordered(bits), most, own)
 
 
-def _found_in_segment(own: Row, most: Any, kept: _Prefix, segment: Any, base: Any, ties: Any, target: Any) -> Any:
+def _found_in_segment(
+    own: Row, most: Value, kept: _Prefix, segment: Value, base: Value, ties: Value, target: Value
+) -> Value:
     """Return the first token of a segment whose prefix sum exceeds the target, or the last one that is kept."""
     c, lane = own.config, cute.arch.lane_idx()
     wide = load(own, segment)
@@ -367,7 +392,7 @@ def _found_in_segment(own: Row, most: Any, kept: _Prefix, segment: Any, base: An
     return cute.where(token < 0, last, token)
 
 
-def _by_passes(own: Row, top_k: Any, top_p: Any, min_p: Any, tables: tuple[Any, Any, Any], u: Any) -> Any:
+def _by_passes(own: Row, top_k: Int, top_p: Value, min_p: Value, tables: tuple[Value, Value, Value], u: Value) -> Value:
     """Return the token of the number that ``u`` draws. Only the first warp computes it."""
     c, (maxima, sums, equals) = own.config, tables
     most = _finite(_first_pass(own, maxima, sums))
@@ -387,7 +412,7 @@ def _by_passes(own: Row, top_k: Any, top_p: Any, min_p: Any, tables: tuple[Any, 
 # -------------------------------------------------------------------------------------------------- with candidates
 
 
-def _powers(own: Row, most: Any, codes: Any, at: Any, count: Any) -> Any:
+def _powers(own: Row, most: Value, codes: Value, at: Value, count: Int) -> Value:
     """Return the exponential of a candidate, or 0 past the last one."""
     power = cute.Float32(0)
     if at < count:
@@ -395,7 +420,7 @@ def _powers(own: Row, most: Any, codes: Any, at: Any, count: Any) -> Any:
     return power
 
 
-def _kept_of(own: Row, most: Any, ranked: Any, k: Any, top_p: Any, min_p: Any) -> Any:
+def _kept_of(own: Row, most: Value, ranked: Value, k: Int, top_p: Value, min_p: Value) -> Value:
     """Return the number of candidates that top-p and min-p keep, at least 1. A warp computes it."""
     c, lane = own.config, cute.arch.lane_idx()
     wanted = cute.Float32(0)
@@ -418,7 +443,9 @@ def _kept_of(own: Row, most: Any, ranked: Any, k: Any, top_p: Any, min_p: Any) -
     return cute.max(kept, 1)
 
 
-def _of_candidates(own: Row, count: Any, k: Any, top_p: Any, min_p: Any, held: Candidates, ranked: Any, u: Any) -> Any:
+def _of_candidates(
+    own: Row, count: Int, k: Int, top_p: Value, min_p: Value, held: Candidates, ranked: Value, u: Value
+) -> Value:
     """Return the token of the number that ``u`` draws. Only the first warp computes it.
 
     Args:
@@ -453,7 +480,7 @@ def _of_candidates(own: Row, count: Any, k: Any, top_p: Any, min_p: Any, held: C
     return token
 
 
-def _drawn_of(own: Row, most: Any, codes: Any, kept: Any, u: Any) -> Any:
+def _drawn_of(own: Row, most: Value, codes: Value, kept: Value, u: Value) -> Value:
     """Return the first token whose prefix sum exceeds the share ``u`` of the sum. A warp computes it."""
     lane, total = cute.arch.lane_idx(), cute.Float32(0)
     for start in range(0, kept, 32):
@@ -471,7 +498,9 @@ def _drawn_of(own: Row, most: Any, codes: Any, kept: Any, u: Any) -> Any:
     return column_of(codes[cute.where(place < 0, last, place)])
 
 
-def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfig, w: int) -> None:
+def _process(
+    logits: cute.Tensor, tokens: cute.Tensor, numbers: Numbers, arrays: Arrays, c: SampleConfig, w: int
+) -> None:
     row, n = cute.arch.block_idx().x, logits.shape[1].to(cute.Int32)
     # Arrays have an element per row, those of the random numbers one element.
     chosen = [
@@ -487,7 +516,7 @@ def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfi
     tables = [cute.smem_tensor(cute.Float32, cute.make_layout(c.segments)) for _ in range(2)]
     equals = cute.smem_tensor(cute.Int32, cute.make_layout(c.segments)) if c.filters else None
 
-    def u() -> Any:
+    def u() -> Value:
         return drawn(row, cute.Int32(0), None, seed, offset)
 
     if "k" in c.filters:
@@ -502,28 +531,6 @@ def _process(logits: Any, tokens: Any, numbers: Any, arrays: Any, c: SampleConfi
         token = _by_passes(own, top_k, top_p, min_p, (*tables, equals), u)
     if cute.arch.thread_idx().x == 0:
         tokens[row] = cute.max(0, cute.min(token, n - 1))
-
-
-class Numbers(NamedTuple):
-    """Settings that are the same for all rows."""
-
-    temperature: cute.Float32  # greater than 0
-    top_k: cute.Int32  # 0 for all tokens
-    top_p: cute.Float32  # 1 for all tokens
-    min_p: cute.Float32  # 0 for all tokens
-    seed: cute.Int64
-    offset: cute.Int64
-
-
-class Arrays(NamedTuple):
-    """Settings that are arrays, in place of numbers, or None."""
-
-    temperature: cute.Tensor | None  # 0 selects the most probable token
-    top_k: cute.Tensor | None
-    top_p: cute.Tensor | None
-    min_p: cute.Tensor | None
-    seed: cute.Tensor | None
-    offset: cute.Tensor | None
 
 
 @cute.kernel(name="sample_v")

@@ -15,7 +15,7 @@ If too many elements reach the bound, since they are equal, passes over the row 
 # pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalOperand=false
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import BITS, number
@@ -23,6 +23,7 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.memory import part
 from cute_dialect.kernels.rows.quantize import over_threads, vector_of
 from cute_dialect.kernels.rows.route import ordered
+from cute_dialect.lang.values.signature_types import Int, Number, Value
 
 __all__ = [
     "AT_ONCE", "CANDIDATES", "MOST_SEGMENTS", "Candidates", "Row", "TopkConfig", "bisected", "candidates_of",
@@ -138,16 +139,16 @@ def choose_threads(segments: int, rows: int) -> int:
 class Row(NamedTuple):
     """A row, from the view of one of its threads."""
 
-    x: Any
-    row: Any
-    n: Any
-    count: Any  # segments
+    x: cute.Tensor
+    row: Int
+    n: Int
+    count: Int  # segments
     w: int  # elements that are loaded at once
-    config: Any  # a TopkConfig, or another configuration with its fields
-    factor: Any = 1.0  # of logits, before exp2
+    config: NamedTuple  # a TopkConfig, or another configuration with its fields
+    factor: Number = 1.0  # of logits, before exp2
 
 
-def load(own: Row, segment: Any) -> Any:
+def load(own: Row, segment: Int) -> cute.Tensor:
     """Load the elements of a lane as f32; those past the end of the row are selected last."""
     c, lane = own.config, cute.arch.lane_idx()
     held = cute.make_rmem_tensor(AT_ONCE * c.vector, own.x.element_type)
@@ -162,16 +163,18 @@ def load(own: Row, segment: Any) -> Any:
     return wide
 
 
-def _key(x: Any, largest: bool) -> Any:
+def _key(x: Value, largest: bool) -> Value:
     """Return an integer with the order in which elements are selected."""
     return ordered(x) if largest else ordered(x) ^ cute.Uint32(_ALL)
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Value, b: Value) -> Value:
     return a + b
 
 
-def counts(own: Row, measure: Callable[[Any, Any], tuple[Any, Any]], candidates: list[Any], kind: Any) -> list[Any]:
+def counts(
+    own: Row, measure: Callable[[Value, Value], tuple[Value, Value]], candidates: list[Value], kind: type[Value]
+) -> list[Value]:
     """Return the sums of the terms of elements whose keys are not less than candidates.
 
     Args:
@@ -187,7 +190,7 @@ def counts(own: Row, measure: Callable[[Any, Any], tuple[Any, Any]], candidates:
     return [over_threads(n, _add, own.config.threads) for n in found]
 
 
-def bisected(bits: int, wanted: Any, floor: Any, count: Callable[[list[Any]], list[Any]]) -> Any:
+def bisected(bits: int, wanted: Value, floor: Value, count: Callable[[list[Value]], list[Value]]) -> Value:
     """Return the largest threshold that keeps at least the requested count or sum; every key up to ``floor`` does.
 
     Args:
@@ -211,18 +214,18 @@ def bisected(bits: int, wanted: Any, floor: Any, count: Callable[[list[Any]], li
 class Candidates(NamedTuple):
     """Shared memory of the candidates of a row."""
 
-    groups: Any  # coarse keys of the maxima of groups
-    counters: Any  # candidates, groups that have some, and three counts per round
-    hot: Any  # groups that have candidates
-    codes: Any  # key of each candidate, and below it the complement of its index, which makes codes unique
+    groups: cute.Tensor  # coarse keys of the maxima of groups
+    counters: cute.Tensor  # candidates, groups that have some, and three counts per round
+    hot: cute.Tensor  # groups that have candidates
+    codes: cute.Tensor  # key of each candidate, and below it the complement of its index, which makes codes unique
 
-    def clear(self, thread: Any, threads: int) -> None:
+    def clear(self, thread: Value, threads: int) -> None:
         """Set the counters to 0."""
         for i in range(thread, 2 + 3 * _ROUNDS, threads):
             self.counters[i] = 0
 
 
-def candidates_of(c: Any) -> Candidates:
+def candidates_of(c: NamedTuple) -> Candidates:
     """Allocate the shared memory of the candidates."""
     return Candidates(
         cute.smem_tensor(cute.Uint16, cute.make_layout(32 * c.segments)),
@@ -232,27 +235,27 @@ def candidates_of(c: Any) -> Candidates:
     )
 
 
-def _code(key: Any, column: Any) -> Any:
+def _code(key: Value, column: Value) -> Value:
     return (key.to(cute.Uint64) << 32) | (cute.Uint32(_ALL) - column.to(cute.Uint32)).to(cute.Uint64)
 
 
-def column_of(code: Any) -> Any:
+def column_of(code: Value) -> Value:
     """Return the index of the element of a code."""
     return (cute.Uint32(_ALL) - (code & cute.Uint64(_ALL)).to(cute.Uint32)).to(cute.Int32)
 
 
-def key_of(code: Any) -> Any:
+def key_of(code: Value) -> Value:
     """Return the key of the element of a code."""
     return (code >> 32).to(cute.Uint32)
 
 
-def _append(held: Candidates, key: Any, column: Any) -> None:
+def _append(held: Candidates, key: Value, column: Value) -> None:
     at = cute.arch.atomic_add(held.counters.iterator, 1, scope="cta")
     if at < cute.size(held.codes):
         held.codes[at] = _code(key, column)
 
 
-def find_candidates(own: Row, k: Any, held: Candidates) -> Any:
+def find_candidates(own: Row, k: Int, held: Candidates) -> Value:
     """Find candidates for the first ``k`` elements, and return their number.
 
     If it is greater than the capacity, the candidates are not complete.
@@ -308,7 +311,7 @@ def find_candidates(own: Row, k: Any, held: Candidates) -> Any:
     return cute.where(hot > c.capacity, hot, held.counters[0])
 
 
-def rank_of(codes: Any, count: Any, code: Any) -> Any:
+def rank_of(codes: cute.Tensor, count: Int, code: Value) -> Value:
     """Return the number of greater codes."""
     rank = cute.Int32(0)
     for j in range(count):
@@ -316,11 +319,11 @@ def rank_of(codes: Any, count: Any, code: Any) -> Any:
     return rank
 
 
-def _find_first(own: Row, k: Any, held: Candidates) -> None:
+def _find_first(own: Row, k: Int, held: Candidates) -> None:
     """Find the first ``k`` elements of a row with many equal elements."""
     c, ones = own.config, cute.full(AT_ONCE * own.config.vector, 1, cute.Int32)
 
-    def places(segment: Any) -> Any:
+    def places(segment: Int) -> Value:
         """Return numbers that are greater for earlier elements, and 0 past the end of the row."""
         at = cute.make_rmem_tensor(AT_ONCE * c.vector, cute.Uint32)
         for u in cute.range_constexpr(AT_ONCE):
@@ -331,12 +334,12 @@ def _find_first(own: Row, k: Any, held: Candidates) -> None:
                 )
         return at.load()
 
-    def by_value(x: Any, segment: Any) -> tuple[Any, Any]:
+    def by_value(x: Value, segment: Int) -> tuple[Value, Value]:
         return cute.where(places(segment) > 0, _key(x, c.largest), cute.full(x.size, 0, cute.Uint32)), ones
 
     least = bisected(32, k, cute.Uint32(0), lambda b: counts(own, by_value, b, cute.Int32))
 
-    def by_place(x: Any, segment: Any) -> tuple[Any, Any]:
+    def by_place(x: Value, segment: Int) -> tuple[Value, Value]:
         """Return keys that order the elements equal to the k-th one by their places. Those of lesser ones are 0."""
         keys, at = by_value(x, segment)[0], places(segment)
         equal = cute.where(keys == least, at, cute.full(x.size, 0, cute.Uint32))
@@ -362,7 +365,7 @@ def _find_first(own: Row, k: Any, held: Candidates) -> None:
 # ------------------------------------------------------------------------------------------------------------ kernels
 
 
-def _process(x: Any, values: Any, indices: Any, c: TopkConfig, w: int) -> None:
+def _process(x: cute.Tensor, values: cute.Tensor, indices: cute.Tensor, c: TopkConfig, w: int) -> None:
     row, n, k = cute.arch.block_idx().x, x.shape[1].to(cute.Int32), values.shape[1].to(cute.Int32)
     own = Row(x, row, n, cute.ceil_div(n, c.segment), w, c)
     held, thread = candidates_of(c), cute.arch.thread_idx().x
@@ -390,9 +393,7 @@ def by_element(x: cute.Tensor, values: cute.Tensor, indices: cute.Tensor, config
 
 
 @cute.jit
-def launch(
-    x: cute.Tensor, values: cute.Tensor, indices: cute.Tensor, config: cute.Constexpr[TopkConfig] = DEFAULT
-):  # fmt: skip
+def launch(x: cute.Tensor, values: cute.Tensor, indices: cute.Tensor, config: cute.Constexpr[TopkConfig] = DEFAULT):
     """Launch a block per row.
 
     Args:

@@ -460,7 +460,7 @@ def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation
     )  # fmt: skip
 
 
-def explain_topk(x: Any, k: Any, largest: bool, element: str) -> SampleExplanation:
+def explain_topk(x: Any, k: object, largest: bool, element: str) -> SampleExplanation:
     """Explain ``topk``.  Raises the errors of the function.
 
     Args:
@@ -478,6 +478,13 @@ def explain_topk(x: Any, k: Any, largest: bool, element: str) -> SampleExplanati
     count, c = check_topk(element, rows, n, k, largest)
     size, kernel = rows * (n * BITS[element] // 8 + count * (BITS[element] // 8 + 8)), topk_kernel(c)
     return SampleExplanation(
-        operation="topk", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), element=element,
-        rows=rows, n=n, passes=1,
-    )  # fmt: skip
+        operation="topk",
+        kernel=c.name,
+        bytes=size,
+        bound=size / DRAM / 1e6,
+        kernels=(kernel,),
+        element=element,
+        rows=rows,
+        n=n,
+        passes=1,
+    )

@@ -53,9 +53,18 @@ _SPELLINGS = {
 
 
 def sample(
-    logits: Array, *, temperature: Any = 1.0, top_k: Any = 0, top_p: Any = 1.0, min_p: Any = 0.0, seed: Any = 0,
-    offset: Any = 0, device: object = None, stream: object = None, **run: Any,
-) -> Array:  # fmt: skip
+    logits: Array,
+    *,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    min_p: Any = 0.0,
+    seed: Any = 0,
+    offset: Any = 0,
+    device: object = None,
+    stream: object = None,
+    **run: Any,
+) -> Array:
     """Return a token of each row, drawn from ``softmax(logits / temperature)`` with one random number per row.
 
     The filters keep the most probable tokens; of equally probable ones the first ones precede.  ``top_p`` counts
@@ -123,9 +132,13 @@ def filters_of(numbers: Sequence[Any], arrays: Sequence[Any]) -> str:
 
 
 def sampled(
-    logits: Array, arrays: tuple[Any, ...], numbers: tuple[Any, ...], device: object = None, stream: object = None,
+    logits: Array,
+    arrays: tuple[Any, ...],
+    numbers: tuple[Any, ...],
+    device: object = None,
+    stream: object = None,
     run: Any = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Compute :func:`sample`.
 
     Args:
@@ -181,9 +194,16 @@ def _launched(
 
 
 def topk(
-    x: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, device: object = None,
-    stream: object = None, **run: Unpack[Interpreted],
-) -> tuple[Array, Array]:  # fmt: skip
+    x: Array,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> tuple[Array, Array]:
     """Return the ``k`` greatest elements of each row and their indices, as ``(values, indices)``, like ``torch.topk``.
 
     They are in decreasing order; of equal elements the first one precedes.  NaN is the greatest element.  ``values``
@@ -212,7 +232,7 @@ def topk(
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        def compute() -> Any:
+        def compute() -> tuple[Array, Array]:
             return CUTE.topk(x, k, dim, largest)
 
         if usual:
@@ -222,9 +242,14 @@ def topk(
 
 
 def selected(
-    x: Array, k: int, dim: int = -1, largest: bool = True, device: object = None, stream: object = None,
+    x: Array,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    device: object = None,
+    stream: object = None,
     run: Interpreted | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
+) -> tuple[Array, Array]:
     """Compute :func:`topk` without gradients."""
     usual = device is None and stream is None and not run and not _KNOWN_TOPK.is_traced()
     one = RowCall("topk", {"x": x}, device, (), WIDE, stream=stream, run=run)
@@ -240,7 +265,7 @@ def selected(
     return values, indices
 
 
-def topk_backward(dvalues: Array, indices: Array, n: int, device: object = None) -> Any:
+def topk_backward(dvalues: Array, indices: Array, n: int, device: object = None) -> Array:
     """Return the gradient of ``x``, rows of ``n`` elements, given that of the values."""
     usual = device is None and not _KNOWN_GRADIENTS.is_traced()
     if usual:

@@ -328,13 +328,13 @@ def fake_topk(x: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tenso
     return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
 
 
-def keep_topk(ctx: Context, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def keep_topk(ctx: Context, inputs: tuple[Tensor, int, int, bool], output: tuple[Tensor, Tensor]) -> None:
     ctx.n, ctx.settings = inputs[0].shape[-1], no_settings
     ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(output[1])
 
 
-def topk_gradient(ctx: Context, dvalues: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+def topk_gradient(ctx: Context, dvalues: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
     return CUTE.topk_backward(dvalues, *ctx.saved_tensors, ctx.n), None, None, None
 
 
