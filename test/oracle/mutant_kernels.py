@@ -562,13 +562,14 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
 
 
 def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
-    """D = X W^T of small integers and scales of 1, whose sums are exact."""
+    """D = X W^T of small integers and scales that are powers of 2, whose sums are exact."""
 
     def make(shape: tuple[int, int, int]) -> list[Any]:
         m, n, k = shape
         w = weights(-(-n // 64) * 64, -(-k // 128) * 128, 4, c.group, c.scale, zeros=c.zeros)
-        w = w._replace(scales=np.ones_like(w.scales))
-        x = _integers(np.random.default_rng(k), (m, k), c.element)
+        rng = np.random.default_rng(k)
+        w = w._replace(scales=(2.0 ** rng.integers(-1, 2, w.scales.shape)).astype(w.scales.dtype))
+        x = _integers(rng, (m, k), c.element)
         exact = x.astype(np.float64) @ w.exact()[:n, :k].T
         return [x, packed(w, c.scale), np.full((m, n), np.nan, np.float32), exact]
 
@@ -664,6 +665,12 @@ def subjects() -> list[Subject]:
         _mixed("GEMM, packed weights", MIXED, (3, 60, 392)),
         _mixed("GEMM, packed weights, groups of 32", MIXED._replace(group=32, zeros=False), (3, 64, 520)),
         _mixed("GEMM, packed weights, one scale per row", MIXED._replace(group=0), (3, 64, 520)),
+        _mixed("GEMM, packed weights, scaled", MIXED._replace(group=64, scaled=True), (3, 60, 392)),
+        _mixed(
+            "GEMM, packed weights, scaled, a shared tile",
+            MIXED._replace(group=32, scaled=True, share=2, columns=16, scale="f32", zeros=False),
+            (13, 124, 520),
+        ),
         _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2), (5, 64, 1288)),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _dense((37, 13), (256, 16), (163, 9)),

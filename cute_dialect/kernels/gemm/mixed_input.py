@@ -6,11 +6,17 @@ operand B in shared memory. A consumer warpgroup owns 64 rows of W. Weights are 
 points, is contiguous. One bulk copy loads it, and 16 bytes of it are a thread's fragments.
 
 A 4-bit integer ``q`` becomes an f16 by two bit operations: ``0x6400 | q`` is ``1024 + q``, from which ``1024 + z`` is
-subtracted. This is exact, and so is ``128 + q`` for bf16. Scales multiply the f32 accumulator of a group of K, hence
-weights are not rounded.
+subtracted. This is exact, and so is ``128 + q`` for bf16. Scales are applied in one of two ways:
 
-If there are few tiles, the blocks of a cluster share the K of a tile (split-K). They exchange partial accumulators
-through distributed shared memory, as in :mod:`cute_dialect.kernels.gemm.few_rows`.
+- to the f32 accumulator of each group of K, hence weights are not rounded. It is complete before the next group begins.
+- ``scaled``: to the converted weights, which are rounded to the type of X as by ``unpack``. There is one accumulator, so
+  that tiles may be large, and groups of 32 cost no more than groups of 128.
+
+A scale per row multiplies the result. The MMAs of 64 of K (32 in groups of 32) run while the next weights are converted.
+
+A cluster has one of two uses. Its blocks share the K of a tile if there are few tiles (split-K); they exchange partial
+accumulators through distributed shared memory, as in :mod:`cute_dialect.kernels.gemm.few_rows`. Or ``share`` row blocks
+share the tile of X: each loads a slice, which is multicast.
 
 >>> MixedConfig(columns=16, parts=2).name
 'mixed-ui4-g128-f16-f16-f16-128x16-q8-p2-h'
@@ -26,6 +32,7 @@ from cute_dialect.kernels.common.elements import BITS, number
 from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.gemm.config import EVICT_FIRST
+from cute_dialect.kernels.gemm.mainloop import Operand
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync, warpgroup
 from cute_dialect.lang.values.signature_types import Int, LayoutLike, Number
@@ -35,6 +42,9 @@ ROWS = 64
 
 DEPTH = 128
 """K of a chunk and of a stage."""
+
+_LINE = 64
+"""K of a swizzled line of 128 bytes of X."""
 
 GROUPS = (32, 64, 128, 0)
 """Elements of K that share a scale; 0: a whole row."""
@@ -95,6 +105,8 @@ class MixedConfig(NamedTuple):
     columns: int = 8  # rows of X of a tile
     stages: int = 8
     parts: int = 1  # split-K slices of a tile, one block of the cluster each
+    share: int = 1  # blocks of a cluster that share a tile of X by multicast
+    scaled: bool = False  # multiply weights by their scales, and round them, before the MMA
     hint: bool = True  # mark W as evict-first in the L2
     bias: bool = False  # add a bias per row of W
 
@@ -112,6 +124,21 @@ class MixedConfig(NamedTuple):
     def takes_registers(self) -> bool:
         """Return True if the consumers need more registers than the threads of a block have on average."""
         return self.columns > 64
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.parts * self.share
+
+    @property
+    def unit(self) -> int:
+        """K of a group of MMAs that run while the next weights are converted."""
+        return 32 if self.group == 32 and not self.scaled else 64
+
+    @property
+    def scales_sums(self) -> bool:
+        """Return True if scales multiply the accumulator of each group."""
+        return self.group > 0 and not self.scaled
 
     @property
     def chunk(self) -> Chunk:
@@ -143,7 +170,15 @@ class MixedConfig(NamedTuple):
         what = f"mixed-{self.weight}-{group}-{self.scale}-{self.element}-{self.output}-{self.rows}x{self.columns}"
         return what + differing(
             self,
-            {"stages": "-q{}", "parts": "-p{}", "hint": "-h", "zeros": "-z", "bias": "-bias"},
+            {
+                "stages": "-q{}",
+                "parts": "-p{}",
+                "share": "-x{}",
+                "scaled": "-s",
+                "hint": "-h",
+                "zeros": "-z",
+                "bias": "-bias",
+            },
             stages=0,
             hint=False,
         )
@@ -157,11 +192,18 @@ class MixedConfig(NamedTuple):
             ("element", self.element, ("f16", "bf16")),
             ("output", self.output, ("f16", "bf16", "f32")),
             ("rows", self.rows, (64, 128, 256)),
-            ("columns", self.columns, (8, 16, 32, 64, 128)),
+            ("columns", self.columns, (8, 16, 32, 64, 128, 256)),
             ("parts", self.parts, (1, 2, 4, 8)),
+            ("share", self.share, (1, 2, 4)),
         ):
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(str, allowed))}")
+        if self.takes_registers and (self.rows != 128 or self.scales_sums):
+            raise ValueError("more than 64 columns need 128 rows, and scaled weights unless a row shares a scale")
+        if self.scaled and not self.group:
+            raise ValueError("a scale per row multiplies the result; scaled needs groups")
+        if self.share > 1 and (self.parts > 1 or self.columns < 8 * self.share):
+            raise ValueError("share needs parts=1 and 8 columns per block")
         if self.stages < 2:
             raise ValueError(f"stages is {self.stages}; it must be at least 2")
 
@@ -203,13 +245,20 @@ def launch(
         (64, c.columns),
         warpgroup.OperandSource.RMEM,
     )
-    ring = hopper.make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, (None, c.columns, DEPTH), kind, c.stages)
-    stage = cute.make_composed_layout(ring.inner, 0, cute.slice_(ring.outer, (None, None, 0)))
-    tma = cpasync.make_tiled_tma_atom(cpasync.G2S(), X, stage, (c.columns, DEPTH), l2_promotion=256)
-    grid = (cute.ceil_div(X.shape[0], c.columns), cute.ceil_div(D.shape[1], c.rows) * c.parts, 1)
+    ring, part = _ring(c, c.columns), _ring(c, c.columns // c.share)
+    slot = cute.make_composed_layout(part.inner, 0, cute.slice_(part.outer, (None, None, 0)))
+    load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
+    tma = cpasync.make_tiled_tma_atom(load, X, slot, (c.columns // c.share, _LINE), l2_promotion=256)
+    grid = (cute.ceil_div(X.shape[0], c.columns), cute.ceil_div(D.shape[1], c.rows * c.share) * c.cluster, 1)
     mixed_input(tma, W, D, bias, mma, ring, k_tiles, c).launch(
-        grid=grid, block=c.threads, cluster=(1, c.parts, 1), pdl=True
+        grid=grid, block=c.threads, cluster=(1, c.cluster, 1), pdl=True
     )
+
+
+def _ring(c: MixedConfig, rows: int) -> LayoutLike:
+    """Return the layout (rows, 64, slots) of X in shared memory: two slots per stage."""
+    slots = c.stages * (DEPTH // _LINE)
+    return hopper.make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, (None, rows, _LINE), number(c.element), slots)
 
 
 @cute.kernel(min_blocks=1)
@@ -231,12 +280,20 @@ def mixed_input(
     sX = cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner)
     sW = cute.smem_tensor(cute.Uint32, cute.make_layout((c.chunk.words, c.consumers, c.stages)), 128)
     pipe = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1, consumer_group=4 * c.consumers, tx_count=c.stage_bytes, defer_sync=True
+        num_stages=c.stages,
+        producer_group=1,
+        consumer_group=4 * c.consumers * c.share,
+        tx_count=c.stage_bytes,
+        defer_sync=True,
     )
     exchange = _Exchange(c, place) if c.parts > 1 else None
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
-    cute.arch.sync_threads()
+    if c.share > 1:  # other blocks write to this one's stages and barriers
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
     if exchange is not None:
         exchange.arrive()
     group = cute.arch.warpgroup_idx()
@@ -251,7 +308,7 @@ def mixed_input(
     else:
         if c.takes_registers:
             cute.arch.setmaxregister_increase(232)
-        sums = _Products(c, mma, sX, sW, W, group, place).run(pipe.make_consumer())
+        sums = _Products(c, mma, sX, sW, W, group, place).run(pipe)
         store = _Store(c, D, bias, W, group, place)
         if exchange is None:
             for piece in cute.range_constexpr(c.columns // 8):
@@ -269,6 +326,7 @@ class _WorkTile:
     def __init__(self, c: MixedConfig, k_tiles: Int):
         self.column, block, _ = cute.arch.block_idx()
         self.row, self.part, self.first, self.steps, self.k_tiles = block, 0, 0, k_tiles, k_tiles
+        self.neighbor = block % c.share if c.share > 1 else 0
         if c.parts > 1:
             self.row, self.part = block // c.parts, block % c.parts
             self.first = self.part * k_tiles // c.parts
@@ -285,15 +343,8 @@ def _produce(
     place: _WorkTile,
 ) -> None:
     """Load the chunks of all consumers and the tile of X of each stage."""
-    atom, coords = tma
+    operand = Operand(tma, sX, (c.columns, _LINE), c.share, place.neighbor)
     bulk = cute.make_copy_atom(BulkCopyOp(), cute.Uint32)
-    slots, tiles = cpasync.tma_partition(
-        atom,
-        0,
-        cute.make_layout(1),
-        cute.group_modes(sX, 0, 2),
-        cute.group_modes(cute.flat_divide(coords, (c.columns, DEPTH)), 0, 2),
-    )
     last, policy = W.shape[0] - 1, EVICT_FIRST if c.hint else None
     for i in range(place.steps):
         slot = ring.acquire_and_advance()
@@ -303,7 +354,8 @@ def _produce(
             row = cute.min(place.row * c.consumers + group, last)
             chunk = cute.local_tile(W[row, None], (c.chunk.words,), (step,))
             cute.copy(bulk, chunk, sW[None, group, slot.index], tma_bar_ptr=slot.barrier, cache_policy=policy)
-        cute.copy(atom, tiles[None, place.column, step], slots[None, slot.index], tma_bar_ptr=slot.barrier)
+        for line in cute.range_constexpr(DEPTH // _LINE):
+            operand.fetch(slot.index * 2 + line, slot.barrier, place.column, step * 2 + line, None)
 
 
 class _Products:
@@ -325,8 +377,8 @@ class _Products:
         shape = mma.partition_shape_C((c.rows, c.columns))
         self.sums = mma.make_fragment_C(shape)
         # The accumulator of a group of K, which is then multiplied by its scales.
-        self.held = mma.make_fragment_C(shape) if c.group else self.sums
-        of_a = mma.partition_shape_A((c.rows, DEPTH // 2))
+        self.held = mma.make_fragment_C(shape) if c.scales_sums else self.sums
+        of_a = mma.partition_shape_A((c.rows, c.unit))
         self.a = [mma.make_fragment_A(of_a) for _ in range(2)]
         self.words, self.W = sW, W
         self.warp, self.lane = cute.arch.warp_idx() % 4, cute.arch.lane_idx()
@@ -337,55 +389,67 @@ class _Products:
         if not c.group and c.zeros:
             row = cute.min(place.row * c.consumers + group, W.shape[0] - 1)
             tail = W[row, None].iterator + (place.k_tiles * c.chunk.words + c.chunk.scales)
-            self.subtract = _Converter(c, self.masks, *self._zeros_at(tail))
+            self.subtract = _Converter(c, self.masks, *self.zeros_at(tail))
 
-    def run(self, ring: pipeline.PipelineConsumer) -> cute.Tensor:
+    def run(self, pipe: pipeline.PipelineTmaAsync) -> cute.Tensor:
         """Multiply all stages, and return the accumulator."""
-        c = self.c
+        c, ring = self.c, pipe.make_consumer()
         self.sums.fill(0)
-        if c.group:
+        if c.scales_sums:
             self.held.fill(0)
         before = cute.Int32(0)
         for i in range(self.place.steps):
             slot = ring.wait_and_advance()
-            for half in cute.range_constexpr(2):
-                self._half(ring.pipe, slot.index, half, i, before)
+            fragments = _Fragments(self, slot.index)
+            for unit in cute.range_constexpr(DEPTH // c.unit):
+                if c.scales_sums and c.group == DEPTH and unit == 0:
+                    warpgroup.wait_group(1)  # complete the MMAs that read these registers
+                fragments.convert(unit, cute.recast_tensor(self.a[unit % 2], cute.Uint32))
+                if c.scales_sums and unit * c.unit % c.group == 0:
+                    self._end_group(unit, fragments.chunk)
+                if c.scales_sums and unit == 0:
+                    self._release(pipe, before, i)
+                self._multiply(unit, slot.index)
+                if not c.scales_sums:  # the MMAs of this unit run while the next one is converted
+                    warpgroup.wait_group(1)
+                    if unit == 0:
+                        self._release(pipe, before, i)
             before = slot.index
         warpgroup.wait_group(0, self.held)
-        if c.group:
+        if c.scales_sums:
             self._add()
         return self.sums
 
-    def _half(self, pipe: pipeline.PipelineAsync, slot: Int, half: int, i: Int, before: Int) -> None:
-        """Convert 64 of K to registers, and issue their MMAs. ``before`` is the slot of the previous stage."""
+    def _end_group(self, unit: int, chunk: cute.Pointer) -> None:
+        """Add the accumulator of the group that ends before a unit, and load the scales of the next group."""
         c = self.c
-        chunk = self.words[None, self.group, slot].iterator
-        if half == 0 and c.group in (0, DEPTH):
-            # Complete the MMAs that read these registers. Those of the other half may be in flight; otherwise, they are
-            # the only ones.
-            warpgroup.wait_group(1)
-        self._convert(chunk, half)
-        size = min(c.group or DEPTH, 64)
-        for first in cute.range_constexpr(0, 64, size):
-            k = half * 64 + first
-            starts = c.group > 0 and k % c.group == 0
-            if starts:
-                warpgroup.wait_group(0, self.held)
-                self._add()
-            elif k == 0:
-                warpgroup.wait_group(0)
-            if k == 0:  # the MMAs of the previous stage are complete
-                cute.arch.sync_warp()
-                if (i > 0) & (self.lane == 0):
-                    cute.arch.mbarrier_arrive(pipe.empty(before))
-            if starts:
-                self.scales = self._scales_at(chunk + (c.chunk.weights + k // c.group * c.chunk.scales))
-            warpgroup.fence()
-            for step in cute.range_constexpr(first // 16, (first + size) // 16):
-                at = (None, None, half * 4 + step, slot)
-                accumulate = not starts or step > first // 16
-                cute.gemm(self.mma, self.held, self.a[half][None, None, step], self.b[at], accumulate=accumulate)
-            warpgroup.commit_group()
+        warpgroup.wait_group(0, self.held)
+        self._add()
+        at = c.chunk.weights + unit * c.unit // c.group * c.chunk.scales
+        self.scales = pair_of_scales(c, chunk + at, self.row)
+
+    def _multiply(self, unit: int, slot: Int) -> None:
+        """Issue the MMAs of a unit of K."""
+        c, first = self.c, unit * self.c.unit // 16
+        starts = c.scales_sums and unit * c.unit % c.group == 0
+        warpgroup.fence()
+        for step in cute.range_constexpr(c.unit // 16):
+            line, k = divmod(first + step, _LINE // 16)
+            a, b = self.a[unit % 2][None, None, step], self.b[None, None, k, slot * 2 + line]
+            cute.gemm(self.mma, self.held, a, b, accumulate=step > 0 or not starts)
+        warpgroup.commit_group()
+
+    def _release(self, pipe: pipeline.PipelineTmaAsync, before: Int, i: Int) -> None:
+        """Release the slot of the stage before stage ``i``."""
+        c = self.c
+        cute.arch.sync_warp()
+        if c.share == 1:
+            if (i > 0) & (self.lane == 0):
+                cute.arch.mbarrier_arrive(pipe.empty(before))
+        else:
+            # A block whose slot is not filled again may have exited.
+            again = (i > 0) & (i + (c.stages - 1) < self.place.steps) & (self.lane < c.share)
+            cute.arch.mbarrier_arrive(pipe.empty(before), self.lane % c.share, pred=again)
 
     def _add(self) -> None:
         """Add the accumulator of the previous group, multiplied by its scales."""
@@ -394,37 +458,85 @@ class _Products:
                 self.sums[j * 4 + i] = cute.fma(self.held[j * 4 + i], self.scales[i // 2], self.sums[j * 4 + i])
 
     @property
-    def _row(self) -> Int:
+    def row(self) -> Int:
         """Index of this thread's pair of rows, 8 rows apart, in a row block."""
         return self.warp * 8 + self.lane // 4
 
-    def _scales_at(self, words: cute.Pointer) -> tuple[Number, Number]:
-        return pair_of_scales(self.c, words, self._row)
-
-    def _zeros_at(self, words: cute.Pointer) -> tuple[Number, Number]:
+    def zeros_at(self, words: cute.Pointer) -> tuple[Number, Number]:
         """Return the zero points of this thread's rows."""
-        both = (cute.recast_ptr(words, dtype=cute.Uint16) + self._row).align(2)
+        both = (cute.recast_ptr(words, dtype=cute.Uint16) + self.row).align(2)
         found = cute.make_tensor(both, cute.make_layout(1))[0].to(cute.Uint32)
         return found & 0xFF, found >> 8
 
-    def _convert(self, chunk: cute.Pointer, half: int) -> None:
-        """Convert this thread's weights of 64 of K to registers."""
+
+class _Fragments:
+    """A thread's weights of a chunk: loads, and conversion to fragments of A."""
+
+    def __init__(self, products: _Products, slot: Int):
+        self.products, self.c = products, products.c
+        self.chunk = products.words[None, products.group, slot].iterator
+        self.vectors = WEIGHTS[self.c.weight] // 4  # of 16 bytes, of 64 of K
+        self.held: dict[int, cute.Tensor] = {}
+        self.subtract, self.scales = products.subtract, None
+
+    def _load(self, half: int) -> None:
+        """Load the words of 64 of K."""
+        p, words = self.products, cute.make_rmem_tensor((4, self.vectors), cute.Uint32)
+        for i in cute.range_constexpr(self.vectors):
+            at = self.chunk + (((half * self.vectors + i) * 4 + p.warp) * 128 + p.lane * 4)
+            cute.autovec_copy(cute.make_tensor(at.align(16), cute.make_layout(4)), words[None, i])
+        self.held[half] = words
+
+    def convert(self, unit: int, to: cute.Tensor) -> None:
+        """Convert a unit of K to registers."""
         c = self.c
-        words = cute.recast_tensor(self.a[half], cute.Uint32)
-        bits = WEIGHTS[c.weight]
-        held = cute.make_rmem_tensor((4, bits // 4), cute.Uint32)
-        for i in cute.range_constexpr(bits // 4):
-            at = chunk + (((half * (bits // 4) + i) * 4 + self.warp) * 128 + self.lane * 4)
-            cute.autovec_copy(cute.make_tensor(at.align(16), cute.make_layout(4)), held[None, i])
-        subtract = self.subtract
-        for step in cute.range_constexpr(4):
-            if c.group and c.zeros and (step == 0 or (c.group == 32 and step == 2)):
-                k = half * 64 + step * 16
-                at = c.chunk.weights + c.chunk.groups * c.chunk.scales + k // c.group * c.chunk.zero_points
-                subtract = _Converter(c, self.masks, *self._zeros_at(chunk + at))
-            found = subtract.convert([held[step * (bits // 4) + i] for i in range(bits // 4)])
+        for step in cute.range_constexpr(c.unit // 16):
+            k = unit * c.unit + step * 16
+            if k // 64 not in self.held:
+                self._load(k // 64)
+            if c.group and (k % c.group == 0 or (step == 0 and self.scales is None)):
+                self._begin_group(k // c.group)
+            words = self.held[k // 64]
+            found = self.subtract.convert([words[k % 64 // 16 * self.vectors + i] for i in range(self.vectors)])
             for i in cute.range_constexpr(4):
-                words[step * 4 + i] = found[i]
+                to[step * 4 + i] = found[i] if self.scales is None else self.scales(found[i], i % 2)
+
+    def _begin_group(self, group: int) -> None:
+        """Load the zero points and scales of a group, as far as weights are computed with them."""
+        c, p = self.c, self.products
+        if c.zeros:
+            at = c.chunk.weights + c.chunk.groups * c.chunk.scales + group * c.chunk.zero_points
+            self.subtract = _Converter(c, p.masks, *p.zeros_at(self.chunk + at))
+        if c.scaled:
+            self.scales = _Scales(c, self.chunk + (c.chunk.weights + group * c.chunk.scales), p.row)
+
+
+class _Scales:
+    """Multiplication of pairs of weights by the scale of one of a thread's two rows, rounded to the type of X."""
+
+    def __init__(self, c: MixedConfig, words: cute.Pointer, row: Int):
+        self.kind, self.is_direct = c.element, c.scale == c.element
+        if self.is_direct:
+            both = cute.make_tensor((words + row).align(4), cute.make_layout(1))[0]
+            self.factors = [cute.arch.prmt(both, both, selector) for selector in (0x1010, 0x3232)]
+        else:
+            self.factors = list(pair_of_scales(c, words, row))
+
+    def __call__(self, x: cute.Uint32, row: int) -> cute.Uint32:
+        y, kind = self.factors[row], self.kind
+        if self.is_direct:
+            text = f"mul.{kind}x2 $0, $1, $2;"
+        elif kind == "bf16":
+            text = (
+                "{ .reg .b32 l, h; .reg .f32 x, y; shl.b32 l, $1, 16; and.b32 h, $1, 0xffff0000; mov.b32 x, l; "
+                "mov.b32 y, h; mul.f32 x, x, $2; mul.f32 y, y, $2; cvt.rn.bf16x2.f32 $0, y, x; }"
+            )
+        else:
+            text = (
+                "{ .reg .b16 l, h; .reg .f32 x, y; mov.b32 {l, h}, $1; cvt.f32.f16 x, l; cvt.f32.f16 y, h; "
+                "mul.f32 x, x, $2; mul.f32 y, y, $2; cvt.rn.f16x2.f32 $0, y, x; }"
+            )
+        return cute.arch.inline_ptx(text, x, y, result=cute.Uint32, side_effects=False)
 
 
 def pair_of_scales(c: MixedConfig, words: cute.Pointer, row: Int) -> tuple[Number, Number]:

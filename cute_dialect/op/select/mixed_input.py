@@ -1,22 +1,22 @@
 """Choice of the kernel of ``op.mm_packed``: packed or unpacked weights; the tile, split-K slices and stages.
 
-With few rows of x the bytes of the weights bound the kernel. All SMs must load at once, hence the blocks of a cluster
-share the K of a tile while the grid has fewer blocks than fit. The table of tiles is the fastest of 108 configurations
-on an H200, for 1 to 2048 rows and weights of 8192 x 8192 and 14336 x 4096. More stages than these delay the first MMA:
-with 16 instead of 6, a row takes 18.4 us instead of 17.1.
+:data:`COSTS` predicts the time of each tile of its table, and the fastest is chosen. With few rows of x the bytes of the
+weights bound the kernel. All SMs must load at once, hence the blocks of a cluster share the K of a tile while the grid
+has fewer blocks than fit. More stages than a tile has here delay the first MMA: with 16 instead of 6, a row takes 18.4 us
+instead of 17.1 on an H200.
 
-With many rows, or more than 64 and groups of 32, unpacking the weights first and an ordinary GEMM are often faster.
-:func:`choose_plan` compares their predicted time with that of the kernel.
+With many rows, unpacking the weights first and an ordinary GEMM may be faster. :func:`choose_plan` compares their
+predicted time with that of the kernel.
 
 >>> choose_config(1, 8192, 8192, Format("ui4", 128, "bf16", False), "bf16", "bf16").name
 'mixed-ui4-g128-bf16-bf16-bf16-128x8-q7-p2-h'
->>> plan = choose_plan(1028, 7424, 2752, Format("i8", 32, "bf16", False), "bf16", "bf16")
->>> plan.config is None, plan.microseconds < plan.other / 4
-(True, True)
+>>> choose_config(2048, 8192, 8192, Format("ui4", 32, "bf16", False), "bf16", "bf16").name
+'mixed-ui4-g32-bf16-bf16-bf16-128x256-q3-x2-s'
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -38,59 +38,98 @@ class PackedPlan(NamedTuple):
     other: float  # predicted time of the other way, or a lower bound of it
 
 
-class _Costs(NamedTuple):
-    """Costs in microseconds, fitted to the times of 121 problems on an H200 (random ones and layers of models)."""
+class Tile(NamedTuple):
+    """A tile of the kernel and its costs."""
 
-    start: float = 5.3
-    part: float = 0.37  # per doubling of split-K slices
-    wave: float = 2.5  # per wave of tiles of 128 rows of x; narrower tiles cost proportionally less
-    wide_groups: tuple[float, float] = (1.17, 5.95)  # factors of a step with groups of 64 and 32, 128 rows of x
-    narrow_groups: tuple[float, float] = (1.0, 1.2)  # likewise, fewer rows of x
-    bytes: float = 2.8e6  # of packed weights, per microsecond
-    unpack: float = 3.5  # start of the kernel that unpacks weights
-    unpacked_bytes: float = 3.3e6  # that it reads and writes, per microsecond
-    gemm: float = 5.0  # least time of a GEMM
-    margin: float = 1.5  # least predicted gain of unpacking, for the host time of its second launch
-
-
-_COSTS = _Costs()
-
-
-class _Tile(NamedTuple):
-    """Fastest tile for up to ``columns`` rows of x."""
-
-    columns: int
-    rows: int
+    columns: int  # rows of x
+    rows: int  # rows of the weights
+    share: int  # blocks of a cluster that share x; 1 or 2
     blocks: int  # blocks per SM, which determine the stages
     waves: int  # blocks per SM up to which K is split
-    step: float  # microseconds per step of K and wave, fitted with _Costs
+    step: float  # microseconds per step of K and wave
+    wave: float  # microseconds per wave besides its steps
+    groups: tuple[float, float] = (1.0, 1.0)  # factors of a step with groups of 64 and 32
+    convert: float = 1.0  # factor of a step if scales and x have different types
 
 
-_TILES = (
-    _Tile(8, 128, 3, 1, 0.32), _Tile(16, 128, 2, 1, 0.34), _Tile(32, 128, 2, 1, 0.40), _Tile(64, 64, 2, 2, 0.28),
-    _Tile(128, 128, 1, 1, 0.78),
+class Costs(NamedTuple):
+    """Costs in microseconds, and the tiles."""
+
+    tiles: tuple[Tile, ...]
+    start: float  # of a kernel
+    part: float  # per doubling of split-K slices
+    bytes: float  # of packed weights, per microsecond
+    unpack: float  # start of the kernel that unpacks weights
+    unpacked_bytes: float  # that it reads and writes, per microsecond
+    gemm: float  # least time of a GEMM
+    margin: float  # least predicted gain of unpacking, for the host time of its second launch
+
+
+COSTS = Costs(
+    (
+        Tile(8, 128, 1, 3, 1, 0.32, 0.15, (1.0, 1.2)),
+        Tile(16, 128, 1, 2, 1, 0.34, 0.3, (1.0, 1.2)),
+        Tile(32, 128, 1, 2, 1, 0.40, 0.6, (1.0, 1.2)),
+        Tile(64, 64, 1, 2, 2, 0.28, 1.2, (1.0, 1.2)),
+        Tile(128, 128, 1, 1, 1, 0.74, 2.5, convert=1.1),
+        Tile(128, 128, 2, 1, 1, 0.70, 2.5, convert=1.1),
+        Tile(256, 128, 1, 1, 1, 1.35, 4.5),
+        Tile(256, 128, 2, 1, 1, 1.30, 4.5),
+    ),
+    start=5.3, part=0.37, bytes=2.8e6, unpack=3.5, unpacked_bytes=3.3e6, gemm=5.0, margin=1.5,
 )  # fmt: skip
+"""Costs on an H200. Those of tiles of up to 64 rows of x, and of the unpacking kernel, were fitted to the times of 121
+problems (random ones and layers of models)."""
+
+EXACT_ROWS = 64
+"""Rows of x up to which scales multiply accumulators. With more rows they multiply weights, which are rounded."""
 
 _LEAST_STEPS = 4
 """Steps of K, of 128 each, of a split-K slice."""
 
 
+def candidates(
+    m: int, n: int, k: int, format: Format, element: str, output: str, bias: bool = False, sms: int = 132
+) -> Iterator[tuple[float, MixedConfig]]:
+    """Yield the predicted time in microseconds, and the configuration, of each tile that serves a problem.
+
+    Args:
+        m: rows of x.
+        n, k: rows and columns of the weights.
+        format, element, output: formats of the weights, of x and of the result.
+        bias: there is a bias.
+        sms: SMs of the GPU.
+    """
+    steps = -(-k // DEPTH)
+    for tile in COSTS.tiles:
+        rows, columns, parts = -(-n // tile.rows), -(-m // tile.columns), 1
+        if tile.share > rows or (m <= EXACT_ROWS < tile.columns and format.group):
+            continue
+        while parts < 8 and rows * columns * parts * 2 <= sms * tile.waves and steps >= 2 * parts * _LEAST_STEPS:
+            parts *= 2
+        c = MixedConfig(
+            *format, element=element, output=output, rows=tile.rows, columns=tile.columns, share=tile.share,
+            scaled=format.group > 0 and m > EXACT_ROWS, hint=columns == 1, bias=bias,
+            parts=parts if tile.share == 1 else 1,
+        )  # fmt: skip
+        c = c._replace(stages=_stages(c, tile.blocks, -(-steps // c.parts)))
+        if c.smem_bytes + DEFAULT_TARGET.reserved_shared > DEFAULT_TARGET.shared:  # partial accumulators of wide tiles
+            c = c._replace(parts=1, stages=_stages(c._replace(parts=1), tile.blocks, steps))
+        yield _predict(tile, c, m, n, k, format, sms), c
+
+
 @lru_cache(maxsize=1024)
+def _fastest(
+    m: int, n: int, k: int, format: Format, element: str, output: str, bias: bool, sms: int
+) -> tuple[float, MixedConfig]:
+    return min(candidates(m, n, k, format, element, output, bias, sms), key=lambda found: found[0])
+
+
 def choose_config(
     m: int, n: int, k: int, format: Format, element: str, output: str, bias: bool = False, sms: int = 132
 ) -> MixedConfig:
-    """Return the configuration for ``m`` rows of x and ``n`` x ``k`` weights."""
-    tile = _tile(m)
-    steps = -(-k // DEPTH)
-    tiles = -(-n // tile.rows) * -(-m // tile.columns)
-    parts = 1
-    while parts < 8 and tiles * parts * 2 <= sms * tile.waves and steps >= 2 * parts * _LEAST_STEPS:
-        parts *= 2
-    c = MixedConfig(
-        *format, element=element, output=output, rows=tile.rows, columns=tile.columns, parts=parts,
-        hint=m <= tile.columns, bias=bias,
-    )  # fmt: skip
-    return c._replace(stages=_stages(c, tile.blocks, -(-steps // parts)))
+    """Return the configuration for ``m`` rows of x and ``n`` x ``k`` weights, as in :func:`candidates`."""
+    return _fastest(m, n, k, format, element, output, bias, sms)[1]
 
 
 @lru_cache(maxsize=1024)
@@ -111,36 +150,31 @@ def choose_plan(
     With few rows of x the least time of a GEMM decides, without the milliseconds of host time of its cost model.
 
     Args:
-        m, n, k, format, element, output, bias, sms: as in :func:`choose_config`.
+        m, n, k, format, element, output, bias, sms: as in :func:`candidates`.
         exact: predict both times even if a lower bound decides; the choice is the same.
     """
-    c = choose_config(m, n, k, format, element, output, bias, sms)
-    packed = _predict_packed(c, m, n, k, format, sms)
-    unpacked = _COSTS.unpack + (_bytes(n, k, format) + 2 * n * k) / _COSTS.unpacked_bytes
-    if not exact and unpacked + _COSTS.gemm + _COSTS.margin >= packed:
-        return PackedPlan(c, packed, unpacked + _COSTS.gemm)
-    unpacked += max(_COSTS.gemm, _predict_gemm(Problem(m, n, k, element, output, "k", "k"), sms))
-    if unpacked + _COSTS.margin < packed:
+    packed, c = _fastest(m, n, k, format, element, output, bias, sms)
+    unpacked = COSTS.unpack + (_bytes(n, k, format) + 2 * n * k) / COSTS.unpacked_bytes
+    if not exact and unpacked + COSTS.gemm + COSTS.margin >= packed:
+        return PackedPlan(c, packed, unpacked + COSTS.gemm)
+    unpacked += max(COSTS.gemm, _predict_gemm(Problem(m, n, k, element, output, "k", "k"), sms))
+    if unpacked + COSTS.margin < packed:
         return PackedPlan(None, unpacked, packed)
     return PackedPlan(c, packed, unpacked)
 
 
-def _tile(m: int) -> _Tile:
-    return next((t for t in _TILES if m <= t.columns), _TILES[-1])
-
-
-def _predict_packed(c: MixedConfig, m: int, n: int, k: int, format: Format, sms: int) -> float:
+def _predict(tile: Tile, c: MixedConfig, m: int, n: int, k: int, format: Format, sms: int) -> float:
     """Return the predicted time of the kernel that reads packed weights, in microseconds.
 
-    With few rows of x the time is bound by the bytes of the weights, with many by the steps of all waves.
+    With few rows of x the time is bound by the bytes of the weights, with many by the steps of all waves. In between
+    both count, as in a norm.
     """
-    x, tile = _COSTS, _tile(m)
-    factors = x.narrow_groups if tile.columns < 128 else x.wide_groups
-    step = tile.step * {64: factors[0], 32: factors[1]}.get(c.group, 1.0)
-    waves = -(-(-(-n // c.rows) * -(-m // c.columns) * c.parts) // sms)
+    step = tile.step * {64: tile.groups[0], 32: tile.groups[1]}.get(c.group, 1.0)
+    step *= tile.convert if c.scaled and c.scale != c.element else 1.0
+    blocks = -(-n // (c.rows * c.share)) * c.share * -(-m // c.columns) * c.parts
     steps = -(-k // (DEPTH * c.parts))  # of a split-K slice, rounded up
-    computed = waves * (x.wave * c.columns / 128 + steps * step)
-    return x.start + x.part * (c.parts.bit_length() - 1) + max(_bytes(n, k, format) / x.bytes, computed)
+    computed, loaded = -(-blocks // sms) * (tile.wave + steps * step), _bytes(n, k, format) / COSTS.bytes
+    return COSTS.start + COSTS.part * (c.parts.bit_length() - 1) + (loaded**4 + computed**4) ** 0.25
 
 
 def _predict_gemm(p: Problem, sms: int) -> float:

@@ -149,10 +149,9 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch, is_packed: bool) -> No
         (1, 8192, 8192, "ui4-g128-bf16", True),
         (64, 14336, 4096, "ui4-g32-bf16", True),
         (1024, 8192, 8192, "ui4-g128-bf16", True),
-        (2048, 8192, 8192, "ui4-g128-bf16", False),
-        (1028, 7424, 2752, "i8-g32-bf16", False),
-        (300, 2048, 8191, "ui4-g32-f16", False),
-        (144, 256, 2048, "i8-g32-bf16", False),
+        (2048, 8192, 8192, "ui4-g32-bf16", True),
+        (32768, 8192, 8192, "ui4-g128-bf16", False),
+        (300, 2048, 8191, "ui4-g32-f16", True),
         (8, 131, 131, "ui4-g32-f32-z", True),
     ],
 )
@@ -199,7 +198,7 @@ def test_explanation() -> None:
     assert found.config.columns == 8 and found.kernels[0].name == found.kernel
     assert f"predicted {found.microseconds:.1f} us" in str(found) and "34.7 MB" in str(found)
     assert f"else      {found.other:.1f} us  unpacked weights and a GEMM" in str(found)
-    many = op.explain(op.mm_packed, (4096, 8192), PACKED, element="bf16", bias=(8192,))
+    many = op.explain(op.mm_packed, (32768, 8192), PACKED, element="bf16", bias=(8192,))
     assert many.kernel == "unpack-ui4-g128-bf16-bf16" and len(many.kernels) == 2 and many.gemm.kernel in str(many)
     assert "us  packed weights" in str(many) and many.microseconds < many.other
 
@@ -212,7 +211,7 @@ def test_chosen_kernels_fit_a_block(format: str, n: int, k: int) -> None:
     for m in (1, 9, 17, 33, 64, 65, 129, 1535):
         c = choose_config(m, n, k, format_of("", format), "bf16", "bf16")
         c.check()
-        assert c.smem_bytes + 1024 <= DEFAULT_TARGET.shared and c.columns >= min(m, 128)
+        assert c.smem_bytes + 1024 <= DEFAULT_TARGET.shared
         assert -(-k // 128) >= c.parts
         blocks = -(-n // c.rows) * -(-m // c.columns) * c.parts
         assert c.parts == 1 or blocks <= 264
