@@ -346,9 +346,9 @@ def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """MMAs join the next group, and a wait completes that group before their registers are accessed."""
+    """MMAs join a later group, and a wait completes that group before their registers are accessed."""
     commit = "nvvm.wgmma.commit.group.sync.aligned"
-    if op.name != commit or (mutation.kind != "drop" and mutation.what != f"{commit} earlier"):
+    if op.name != commit or mutation.kind not in ("drop", "move"):
         return ""
     loop = op.parent_op()
     following, at = list[Operation](), op.next_op
@@ -363,7 +363,7 @@ def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
         # The first later commit closes the group; those after it may stay pending.
         if left is not None and later and left < later:
             return (
-                "the MMAs join the next group (wgmma.commit_group), and a wait completes it; an access to their"
+                "the MMAs join a later group (wgmma.commit_group), and a wait completes it; an access to their"
                 " registers before that wait is reported"
             )
         later += at.name == commit
@@ -371,27 +371,33 @@ def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _waited_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for MMAs before another one, which completes them as well."""
+    """A wait for MMAs before another one, in the block or the next iteration, which completes them as well."""
     left = _groups_left(op)
-    if mutation.kind not in ("drop", "weaken") or left is None:
+    weaker = mutation.kind in ("drop", "weaken") or mutation.what.endswith(" earlier")
+    if not weaker or left is None:
         return ""
-    at = op.next_op
-    while at is not None and _groups_left(at) is None:
+    at, loop = op.next_op, op.parent_op()
+    following: list[Operation] = []
+    while at is not None:
+        following.append(at)
         at = at.next_op
-    if at is None:
+    if loop is not None and loop.name in ("scf.for", "scf.while") and op.parent is not None:
+        following += [o for o in op.parent.ops if o is not op]
+    if all(_groups_left(o) is None for o in following):
         return ""
     return (
-        "the next wait completes the MMAs, too (wgmma.wait_group); an access to their registers or to the memory that"
-        " they read before that wait is reported"
+        "the next wait completes the MMAs, too (wgmma.wait_group); an access to their accumulators or to the memory that"
+        " they read before that wait is reported, and values of A are not overwritten"
     )
 
 
 def _loads_before_both(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A barrier of a warp was moved before a wait for MMAs."""
-    if mutation.what != "nvvm.bar.warp.sync earlier":
+    """A barrier of a warp was moved before a wait for MMAs, or the wait after the barrier."""
+    earlier = mutation.what == "nvvm.bar.warp.sync earlier"
+    if not earlier and (mutation.kind != "move" or _groups_left(op) is None):
         return ""
-    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
-    if not effects or any(_groups_left(o) is None for o in effects):
+    effects = [o for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS]
+    if not effects or any(_groups_left(o) is None if earlier else o.name != "nvvm.bar.warp.sync" for o in effects):
         return ""
     return (
         "the warp's loads from memory are before both (bar.warp.sync), and all its threads execute the wait"

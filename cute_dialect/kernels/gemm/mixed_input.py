@@ -9,10 +9,10 @@ A 4-bit integer ``q`` becomes an f16 by two bit operations: ``0x6400 | q`` is ``
 subtracted. This is exact, and so is ``128 + q`` for bf16. Scales are applied in one of two ways:
 
 - to the f32 accumulator of each group of K, hence weights are not rounded. It is complete before the next group begins.
-- ``scaled``: to the converted weights, which are rounded to the type of X as by ``unpack``. There is one accumulator, so
-  that tiles may be large, and groups of 32 cost no more than groups of 128.
+- ``scaled``: to the converted weights, which are rounded to the type of X as by ``unpack``. There is one accumulator,
+  so that tiles may be large, and groups of 32 cost no more than groups of 128.
 
-A scale per row multiplies the result. The MMAs of 64 of K (32 in groups of 32) run while the next weights are converted.
+A scale per row multiplies the result. The next weights are converted while the MMAs of 64 of K run.
 
 A cluster has one of two uses. Its blocks share the K of a tile if there are few tiles (split-K); they exchange partial
 accumulators through distributed shared memory, as in :mod:`cute_dialect.kernels.gemm.few_rows`. Or ``share`` row blocks

@@ -1,9 +1,9 @@
 """Choice of the kernel of ``op.mm_packed``: packed or unpacked weights; the tile, split-K slices and stages.
 
-:data:`COSTS` predicts the time of each tile of its table, and the fastest is chosen. With few rows of x the bytes of the
-weights bound the kernel. All SMs must load at once, hence the blocks of a cluster share the K of a tile while the grid
-has fewer blocks than fit. More stages than a tile has here delay the first MMA: with 16 instead of 6, a row takes 18.4 us
-instead of 17.1 on an H200.
+:data:`COSTS` predicts the time of each tile of its table, and the fastest is chosen. With few rows of x the bytes of
+the weights bound the kernel. All SMs must load at once, hence the blocks of a cluster share the K of a tile while the
+grid has fewer blocks than fit. More stages than a tile has here delay the first MMA: with 16 instead of 6, a row takes
+18.4 us instead of 17.1 on an H200.
 
 With many rows, unpacking the weights first and an ordinary GEMM may be faster. :func:`choose_plan` compares their
 predicted time with that of the kernel.
