@@ -386,7 +386,7 @@ def _waited_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if all(_groups_left(o) is None for o in following):
         return ""
     return (
-        "the next wait completes the MMAs, too (wgmma.wait_group); an access to their accumulators or to the memory that"
+        "the next wait completes the MMAs, too (wgmma.wait_group); an access to their accumulators or to memory that"
         " they read before that wait is reported, and values of A are not overwritten"
     )
 
