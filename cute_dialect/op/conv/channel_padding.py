@@ -38,7 +38,7 @@ from cute_dialect.op.arrays.operand_views import as_rows, dense, strides_of
 from cute_dialect.op.conv.choice import ConvRequest, chosen, chosen_with_time
 from cute_dialect.op.conv.im2col_gemm import Writing, writing
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding, without_padding
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView

@@ -50,7 +50,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination, combination,
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, OpError
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding, without_padding
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, Geometry, Prepared, as_image, as_matrix, prepared, rows_of
 from cute_dialect.op.problems.gemm import epilogue_of

@@ -12,7 +12,7 @@ from cute_dialect.kernels.conv.depthwise import DepthwiseConfig
 from cute_dialect.kernels.conv.depthwise_weights import DepthwiseWeightsConfig
 from cute_dialect.op.arrays.operand_views import aligned_vector, dense, padded_view, strides_of
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -13,7 +13,7 @@ from cute_dialect.kernels.conv.direct_weights import DirectWeightsConfig
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.arrays.operand_views import aligned_vector, as_rows, dense, merged, padded_view, strides_of
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.conv import Geometry, of_pixels
 from cute_dialect.runtime.arrays import ArrayView

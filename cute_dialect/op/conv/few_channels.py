@@ -30,7 +30,7 @@ from cute_dialect.op.conv.depthwise import depthwise_config, depthwise_weights_o
 from cute_dialect.op.conv.direct import MEMORY, direct_config, direct_weights_of, pixels_of
 from cute_dialect.op.conv.gemm_time import MOST_LAUNCHES, gemm_microseconds
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.problems.conv import Geometry, of_pixels
 from cute_dialect.runtime.arrays import ArrayView
 

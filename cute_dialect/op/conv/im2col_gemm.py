@@ -21,7 +21,7 @@ from cute_dialect.op.epilogue.bind import Bound
 from cute_dialect.op.epilogue.combination import LinearCombination, unfused
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.execute.tma_copies import without_padding
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.problems.operands import matrix

@@ -23,7 +23,7 @@ from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_her
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover

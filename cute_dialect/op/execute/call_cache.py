@@ -30,7 +30,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
-from cute_dialect.op.execute.recording import CURRENT, is_eager, is_transformed, recorded
+from cute_dialect.op.execute.launcher import CURRENT
+from cute_dialect.op.execute.recording import is_eager, is_transformed, recorded
 from cute_dialect.runtime import native
 from cute_dialect.runtime.fast_call import guard_of
 

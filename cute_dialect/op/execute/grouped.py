@@ -45,7 +45,7 @@ from cute_dialect.op.errors import (
 )
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernels import kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.problems.grouped import GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import check_overlap, check_result, matrix
 from cute_dialect.op.select.gemm_dispatch import KernelOverride, gpu_of, here, kernel_for

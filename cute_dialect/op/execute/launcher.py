@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.arrays.operand_views import columns_first, turn
-from cute_dialect.op.execute.recording import Launch, launched, unrecorded
 from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
@@ -29,7 +31,49 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp import RunReport
     from cute_dialect.kernels.epilogue.graph import Graph
+    from cute_dialect.op.execute.recording import Recording
     from cute_dialect.runtime.launch import CallOptions, CompiledModule, Kernel
+
+
+class Launch(NamedTuple):
+    """A prepared launch, ``launch(stream, *addresses)``."""
+
+    launch: Callable[..., object]
+    given: tuple[Any, ...]  # arrays, and numbers, whose address is 0
+    mask: int  # bits that are 0 in the addresses
+    more: Callable[[int], tuple[int, ...]] | None = None  # returns the workspace's addresses for a stream
+    behind: int = 0  # number of addresses before those of the workspace
+
+
+class _Current(local):
+    """The recording of this thread.  While it is set no call is replayed, because a replay is not recorded."""
+
+    recording: Recording | None = None
+
+
+CURRENT = _Current()
+
+
+def launched(kernel: Any, *given: Any, **options: Any) -> Any:
+    """Launch a kernel, record the launch if a call is being recorded, and return the kernel's result.
+
+    Args:
+        kernel: a kernel of the runtime, or an object with ``repeated(*given)``, which returns a :class:`Launch` or
+            None.
+    """
+    report = kernel(*given, **options)
+    recording = CURRENT.recording
+    if recording is not None:
+        recording.note(kernel, given, options)
+    return report
+
+
+def unrecorded() -> AbstractContextManager[object]:
+    """Suspend recording, for work that is done once for many calls."""
+    if CURRENT.recording is None:
+        return nullcontext()
+    modes: Any = import_module("torch.utils._python_dispatch")
+    return modes._disable_current_modes()
 
 
 class Share(NamedTuple):

@@ -1,9 +1,12 @@
 """Recordings of calls, which are replayed without checking arguments again.
 
-A call on torch tensors is a sequence of launches (:func:`launched`), torch copies and fills, allocations, and some
-torch operators without side effects (:data:`PURE`).  Any other torch operation (seen by
+A call on torch tensors is a sequence of launches (:func:`cute_dialect.op.execute.launcher.launched`), torch copies and
+fills, allocations, and some torch operators without side effects (:data:`PURE`).  Any other torch operation (seen by
 :class:`torch.utils._python_dispatch.TorchDispatchMode`) ends the recording, because it cannot be replayed.  Tensors are
 identified by address, so the allocations of a call live until its recording ends.
+
+:mod:`~cute_dialect.op.execute.call_cache` finds the recording of a call that was seen before, and
+:mod:`~cute_dialect.op.execute.replay` turns its steps into a function.
 """
 
 # torch is not installed where types are checked.
@@ -14,12 +17,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
-from threading import local
-from typing import Any, NamedTuple
+from typing import Any
 
+from cute_dialect.op.execute.launcher import CURRENT, Launch
 from cute_dialect.op.execute.replay import (
     AddressGuard,
     Allocation,
@@ -35,39 +37,6 @@ from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 
 _MOST = 1 << 30
 """Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
-
-
-class Launch(NamedTuple):
-    """A prepared launch, ``launch(stream, *addresses)``."""
-
-    launch: Callable[..., object]
-    given: tuple[Any, ...]  # arrays, and numbers, whose address is 0
-    mask: int  # bits that are 0 in the addresses
-    more: Callable[[int], tuple[int, ...]] | None = None  # returns the workspace's addresses for a stream
-    behind: int = 0  # number of addresses before those of the workspace
-
-
-class _Current(local):
-    """The recording of this thread.  While it is set no call is replayed, because a replay is not recorded."""
-
-    recording: Recording | None = None
-
-
-CURRENT = _Current()
-
-
-def launched(kernel: Any, *given: Any, **options: Any) -> Any:
-    """Launch a kernel, record the launch if a call is being recorded, and return the kernel's result.
-
-    Args:
-        kernel: a kernel of the runtime, or an object with ``repeated(*given)``, which returns a :class:`Launch` or
-            None.
-    """
-    report = kernel(*given, **options)
-    recording = CURRENT.recording
-    if recording is not None:
-        recording.note(kernel, given, options)
-    return report
 
 
 @contextmanager
@@ -111,14 +80,6 @@ def is_eager(tensors: Sequence[Any]) -> bool:
         return False
     plain = (torch.Tensor, torch.nn.Parameter, type(None))
     return all([type(t) in plain for t in tensors])
-
-
-def unrecorded() -> AbstractContextManager[object]:
-    """Suspend recording, for work that is done once for many calls."""
-    if CURRENT.recording is None:
-        return nullcontext()
-    modes: Any = import_module("torch.utils._python_dispatch")
-    return modes._disable_current_modes()
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 
 from cute_dialect.op.arrays.library import Library, aligned_strides
 from cute_dialect.op.execute.kernels import gap_remover, padder
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 

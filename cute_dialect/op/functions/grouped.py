@@ -23,7 +23,7 @@ from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeErro
 from cute_dialect.op.execute.arguments import on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
-from cute_dialect.op.execute.recording import CURRENT, unrecorded
+from cute_dialect.op.execute.launcher import CURRENT, unrecorded
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import bmm
 from cute_dialect.op.keywords import check_keywords

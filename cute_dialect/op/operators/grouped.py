@@ -21,7 +21,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.functions import activated
 from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.grouped import computed, kernel_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.functions import grouped as functions
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, shapes_of
 from cute_dialect.op.torch.gradients import result_dtype, summed

@@ -25,7 +25,7 @@ from cute_dialect.op.errors import EpilogueError, ShapeError, UnsupportedError, 
 from cute_dialect.op.execute.arguments import in_order, on_the_cpu, refuse_bound, wait_for
 from cute_dialect.op.execute.grouped import planned
 from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, name_of, text_of
-from cute_dialect.op.execute.recording import launched
+from cute_dialect.op.execute.launcher import launched
 from cute_dialect.op.execute.saved import Fields, SavedKernels, Source, ir_of
 from cute_dialect.op.explanations.gemm import explain_grouped
 from cute_dialect.op.plans.base import Tiled, replayed

@@ -17,8 +17,8 @@ from cute_dialect.op.arrays.operand_views import Matrix, channels_first, last, s
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.execute.arguments import apart
+from cute_dialect.op.execute.gemm import parts_of
 from cute_dialect.op.execute.kernels import splitting
-from cute_dialect.op.execute.launch_sequence import parts_of
 from cute_dialect.op.explanations.conv import ConvExplanation
 from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_dispatch
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry

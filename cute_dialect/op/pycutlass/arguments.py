@@ -14,7 +14,7 @@ from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arrang
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
-from cute_dialect.op.execute.launch_sequence import Step, Workspace, partial_steps, split_steps
+from cute_dialect.op.execute.gemm import Step, Workspace, partial_steps, split_steps
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like, read
 from cute_dialect.op.problems.pointer_arrays import each_matrix

@@ -29,8 +29,8 @@ from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.gemm import Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.execute.kernels import Variant, chip_here
-from cute_dialect.op.execute.launch_sequence import Step, Workspace, combined_steps, reduction, steps_of
 from cute_dialect.op.problems.conv import (
     Checked,
     ConvOptions,

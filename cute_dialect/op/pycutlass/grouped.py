@@ -26,8 +26,8 @@ from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import Arguments, Transfer, check_bound, check_gpu, in_order, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
+from cute_dialect.op.execute.launcher import Launch
 from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
-from cute_dialect.op.execute.recording import Launch
 from cute_dialect.op.problems.operands import Kinds, Operands
 from cute_dialect.op.problems.pointer_arrays import (
     Laid,

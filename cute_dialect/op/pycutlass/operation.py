@@ -22,8 +22,8 @@ from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
+from cute_dialect.op.execute.gemm import Step, Workspace, reduction
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, launcher_of, share_of, splitting
-from cute_dialect.op.execute.launch_sequence import Step, Workspace, reduction
 from cute_dialect.op.execute.launcher import Launcher, ready
 from cute_dialect.op.execute.saved import SavedKernels, ir_of, module_of
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, as_planned, check_overlap, new_like, of_shape, read

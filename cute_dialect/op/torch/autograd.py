@@ -24,7 +24,8 @@ import torch
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
 from cute_dialect.op.execute.call_cache import AddressMismatch, KnownCalls
-from cute_dialect.op.execute.recording import CURRENT, Recording
+from cute_dialect.op.execute.launcher import CURRENT
+from cute_dialect.op.execute.recording import Recording
 from cute_dialect.op.problems.conv import tf32_of_convolutions
 from cute_dialect.runtime import native
 

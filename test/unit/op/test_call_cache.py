@@ -19,9 +19,9 @@ from cute_dialect import op  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
 from cute_dialect.op.epilogue.combination import LinearCombination  # noqa: E402
 from cute_dialect.op.execute import call_cache as module  # noqa: E402
-from cute_dialect.op.execute import recording  # noqa: E402
+from cute_dialect.op.execute import launcher, recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
-from cute_dialect.op.execute.recording import Launch, launched  # noqa: E402
+from cute_dialect.op.execute.launcher import Launch, launched  # noqa: E402
 
 A, B = torch.zeros(8, 16, dtype=torch.float16), torch.zeros(16, 24, dtype=torch.float16)
 OUT = torch.zeros(8, 24, dtype=torch.float16)
@@ -271,7 +271,7 @@ def test_calls_within_calls(kernel: Noted) -> None:
 
     with pytest.raises(ValueError):
         KnownCalls().recorded("how", (A, B), fails)
-    assert recording.CURRENT.recording is None
+    assert launcher.CURRENT.recording is None
 
 
 BIAS, C = torch.zeros(24, dtype=torch.float16), torch.zeros(8, 24, dtype=torch.float16)

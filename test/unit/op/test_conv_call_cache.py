@@ -18,8 +18,7 @@ from cute_dialect.op.conv import compute, dispatch  # noqa: E402
 from cute_dialect.op.execute import gemm as products  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
-from cute_dialect.op.execute.launcher import Launcher  # noqa: E402
-from cute_dialect.op.execute.recording import Launch  # noqa: E402
+from cute_dialect.op.execute.launcher import Launch, Launcher  # noqa: E402
 from cute_dialect.op.functions import conv as functions  # noqa: E402
 from cute_dialect.op.select import gemm_dispatch  # noqa: E402
 

@@ -14,7 +14,7 @@ from refused_calls import OnGpu
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS, ProblemsConfig, problems_text
-from cute_dialect.op.execute import recording
+from cute_dialect.op.execute import launcher, recording
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.kernel_cache import load_or_compile
 from cute_dialect.op.execute.pointer_arrays import TableLaunch, table_launch
@@ -415,8 +415,8 @@ def test_cached_calls_of_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     def compute() -> tuple[Any, ...]:
         results = [torch.empty(m, n) for m, n, _ in sizes]
         given = [x[i] for x, live in zip((a, b, results), lives) for i in live]
-        assert recording.CURRENT.recording is not None
-        recording.CURRENT.recording.launch(recording.Launch(run, tuple(given), 15))
+        assert launcher.CURRENT.recording is not None
+        launcher.CURRENT.recording.launch(launcher.Launch(run, tuple(given), 15))
         return tuple(results)
 
     assert calls.again("as ever", *a, *b) is None

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.execute import array_call, launch_sequence, recording  # noqa: E402
+from cute_dialect.op.execute import array_call, gemm, launcher, recording  # noqa: E402
 from cute_dialect.op.execute.arguments import Arguments  # noqa: E402
 from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
@@ -156,7 +156,7 @@ def test_plans_of_several_launches(
     def memory(like: Any, count: int, element: str, zero: bool = False) -> Any:
         return view_of(torch.empty(count))
 
-    monkeypatch.setattr(launch_sequence, "new_memory", memory)
+    monkeypatch.setattr(gemm, "new_memory", memory)
     plan = op.Gemm(element="f32", layout_A="row", layout_B="row", layout_C=layout)
     plan.math_operation = "multiply_add_fast_f32"
     a, b = torch.zeros(16, 8), torch.zeros(8, columns)
@@ -185,7 +185,7 @@ def test_operands_that_share_a_tensor(kernel: Kernel) -> None:
 
     def compute() -> Any:
         result = RowCall("rms_norm", {"x": X, "residual": X}, "cpu").result(X.shape)
-        recording.launched(kernel, *map(view_of, (X, X, result)))
+        launcher.launched(kernel, *map(view_of, (X, X, result)))
         return result
 
     calls.recorded("how", (X, X), compute)

@@ -20,7 +20,7 @@ from cute_dialect.kernels.gemm.config import SkinnyConfig
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.execute import saved
 from cute_dialect.op.execute.arguments import Transfer
-from cute_dialect.op.execute.launch_sequence import partial_steps
+from cute_dialect.op.execute.gemm import partial_steps
 from cute_dialect.op.select.configurations import described as describe
 from cute_dialect.op.select.kernel_choice import few_rows
 from cute_dialect.op.tuning import tuned_plan

@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.epilogue import maximum, pairs
 from cute_dialect.op.epilogue import sum as sum_of
-from cute_dialect.op.execute.launch_sequence import Step
+from cute_dialect.op.execute.gemm import Step
 from cute_dialect.op.select.descriptions import MathOperation
 from cute_dialect.op.select.kernel_choice import Choice
 
