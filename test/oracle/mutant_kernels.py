@@ -15,6 +15,8 @@ import numpy as np
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
 from cute_dialect.kernels.attention.block_mask import block_counts_text
+from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.conv.config import Window
@@ -561,6 +563,43 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
     return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=covered)
 
 
+def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:
+    """Attention of 8-bit floats with scores that are integers: rounded probabilities are powers of two.
+
+    Args:
+        lengths: Queries and keys of each sequence. Those of packed sequences are followed by keys of NaN.
+    """
+    rng, kind = np.random.default_rng(1), DTYPES[c.element]
+    rows = np.cumsum([(0, 0), *lengths], 0).astype(np.int32)
+    q, k, v = (np.zeros((n, c.head), np.float64) for n in (rows[-1, 0], rows[-1, 1] + 40, rows[-1, 1] + 40))
+    for x in q:
+        x[rng.permutation(c.head)[:4]] = rng.choice((-1, 1), 4)
+    k[:], v[:] = rng.integers(-1, 2, k.shape), rng.integers(-3, 4, v.shape)
+    exact = np.zeros_like(q)
+    for (a, b), (m, n) in zip(rows, lengths):
+        seen = visible(m, n, None, 0 if c.mask == "right" else None, n - m if c.from_end else 0)
+        weights = np.where(seen, np.exp2(q[a : a + m] @ k[b : b + n].T), 0)
+        exact[a : a + m] = weights @ v[b : b + n] / np.maximum(weights.sum(1, keepdims=True), 1e-9)
+    k[rows[-1, 1] :] = v[rows[-1, 1] :] = np.nan
+    if not c.packed:
+        k, v = k[: rows[-1, 1]], v[: rows[-1, 1]]
+
+    def make() -> list[Any]:
+        arrays = [x.astype(kind)[..., None, None] for x in (q, k, v)]
+        arrays.append(np.full(arrays[0].shape, np.nan, np.float32))
+        begins = [rows[:, 0].copy(), rows[:, 1].copy()] if c.packed else []
+        return [*arrays, *begins, int(max(m for m, _ in lengths)), 1.0, 0, 0]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        return bool(np.abs(arrays[3][..., 0, 0] - exact).max() <= 1e-5)
+
+    return Subject(name, lambda: attention_text(c), "launch", [make], right)
+
+
+BYTES = AttentionConfig("f8E4M3FN", 64, output="f32", tile_n=96, sms=1)
+"""One block computes two tiles, in three steps of keys."""
+
+
 def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
     """D = X W^T of small integers and scales that are powers of 2, whose sums are exact."""
 
@@ -676,6 +715,8 @@ def subjects() -> list[Subject]:
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
+        _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200)),
+        _attention_of_bytes("attention of 8-bit floats, packed", BYTES._replace(packed=True), (70, 130), (140, 50)),
         _block_counts(150, 90),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
