@@ -596,8 +596,8 @@ def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]
     return Subject(name, lambda: attention_text(c), "launch", [make], right)
 
 
-BYTES = AttentionConfig("f8E4M3FN", 64, output="f32", tile_n=96, sms=1)
-"""One block computes two tiles, in three steps of keys."""
+BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, sms=1)
+"""One block computes two tiles in three steps of keys, and a tile in one step. Each warp has a piece to transpose."""
 
 
 def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
@@ -715,8 +715,7 @@ def subjects() -> list[Subject]:
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
-        _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200)),
-        _attention_of_bytes("attention of 8-bit floats, packed", BYTES._replace(packed=True), (70, 130), (140, 50)),
+        _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
         _block_counts(150, 90),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),

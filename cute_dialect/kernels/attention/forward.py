@@ -219,9 +219,9 @@ def attention(
             if warp == 0:
                 Producer(c, tiles, tmas, (sQ, sK, sV), producers, own).run()
         elif c.transposes:
-            # The producer has one thread, and the other three warps transpose what it loads.
+            # The producer is one thread, or a warp that reads a page table. Three warps transpose what it loads.
             if warp == 0:
-                if cute.arch.elect_one():
+                if c.page or cute.arch.elect_one():
                     Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
             else:
                 ends = pipes[2].make_consumer(), values.make_producer()

@@ -196,3 +196,117 @@ def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
     c = default_config("f8E4M3FN", 128, "right")
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
     assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
+
+
+@pytest.mark.slow
+def test_packed_sequences_ignore_other_values() -> None:
+    """Keys and values of other sequences and past the last one are NaN."""
+    lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
+    begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
+    factors = descales(4, 1)
+    config = default_config("f8E4M3FN", 128, "right")._replace(tile_n=64, sms=3)
+    for chosen, (queries, keys) in enumerate(lengths):
+        if not queries:
+            continue
+        mine, theirs = (slice(int(b[chosen]), int(b[chosen + 1])) for b in begins)
+        q = normal(int(begins[0][-1]), 2, 128)
+        k, v = (np.full((200, 1, 128), np.nan, E4M3) for _ in range(2))
+        k[theirs], v[theirs] = (normal(keys, 1, 128, seed=i) for i in (1, 2))
+        ends = dict(zip(("cu_seqlens_q", "cu_seqlens_k"), begins))
+        out, logs = op.attention(
+            q, k, v, **ends, **factors, causal="bottom_right", kernel=config, lse=True, device="cpu", checks=CHECKS,
+            schedule="adversarial",
+        )  # fmt: skip
+        if keys == 0:
+            assert (out[mine] == 0).all() and (logs[:, mine] == -np.inf).all()
+            continue
+        a, b, c = (x.swapaxes(0, 1)[None] for x in (q[mine], k[theirs], v[theirs]))
+        seen = visible(queries, keys, None, 0, keys - queries)
+        of_one = {name: x[chosen : chosen + 1] for name, x in factors.items()}
+        check(out[mine].swapaxes(0, 1)[None], logs[None, :, mine], (a, b, c), 64, seen, of_one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("page", "queries"), [(64, 1), (16, 5), (256, 70)])
+def test_pages_and_lengths(page: int, queries: int) -> None:
+    """Bytes past the last key of a page and in unused pages are NaN."""
+    used, heads_k, size = np.array([150, 70], np.int32), 2, 64
+    per = 256 // page
+    k, v = (np.full((2, heads_k, 256, size), np.nan, E4M3) for _ in range(2))
+    for b, n in enumerate(used):
+        k[b, :, :n], v[b, :, :n] = (normal(heads_k, n, size, seed=i) for i in (1, 2))
+    table = np.random.default_rng(3).permutation(2 * per).astype(np.int32).reshape(2, per)
+    paged = [np.full((2 * per, heads_k, page, size), np.nan, E4M3) for _ in range(2)]
+    for x, y in zip(paged, (k, v)):
+        x[table.ravel()] = y.reshape(2, heads_k, per, page, size).swapaxes(1, 2).reshape(-1, heads_k, page, size)
+    q, factors = normal(2, 4, queries, size), descales(2, heads_k)
+    explained = op.explain(
+        op.attention, q, *paged, causal="bottom_right", page_table=table, seqused_k=used, split_keys=1
+    )
+    out, logs = op.attention(
+        q, *paged, **factors, causal="bottom_right", page_table=table, seqused_k=used, lse=True, device="cpu",
+        checks=CHECKS, split_keys=1,
+    )  # fmt: skip
+    for b, n in enumerate(used):
+        of_one = {name: x[b : b + 1] for name, x in factors.items()}
+        operands = q[b : b + 1], k[b : b + 1, :, :n], v[b : b + 1, :, :n]
+        seen = visible(queries, int(n), None, 0, int(n) - queries)
+        check(out[b : b + 1], logs[b : b + 1], operands, explained.config.tile_n, seen, of_one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "reverse", "random"])
+def test_rings_wrap(schedule: str) -> None:
+    """One block computes several tiles in many steps, each with functions of scores."""
+    c = default_config("f8E4M3FN", 64, "both")._replace(tile_m=128, tile_n=32, q_stages=1, lse=True, sms=1)
+    q, k, v = normal(1, 2, 130, 64), normal(1, 1, 190, 64, seed=1), normal(1, 1, 190, 64, seed=2)
+    factors, sinks = descales(1, 1), np.array([0.5, -1.0], np.float32)
+    out = op.attention(
+        q, k, v, **factors, window=(70, 5), softcap=4.0, sinks=sinks, kernel=c, device="cpu", checks=CHECKS,
+        schedule=schedule, seed=3,
+    )  # fmt: skip
+    plan = op.Attention(element="e4m3", head_size=64, window=(70, 5), softcap=4.0)
+    exact = plan.reference(q, k, v, sinks=sinks, descales=tuple(factors.values()))
+    error = out.astype(np.float64) - exact
+    assert (error**2).sum() <= (0.04**2) * (exact**2).sum()
+
+
+@pytest.mark.end_to_end
+@pytest.mark.slow
+def test_a_plan() -> None:
+    plan = op.Attention(element="e4m3", head_size=64, dtype="f16", causal=True, lse=True)
+    assert op.Attention.of_settings(plan.settings()).settings() == plan.settings()
+    q, k = normal(1, 2, 9, 64), normal(1, 1, 20, 64)
+    factors = descales(1, 1)
+    done = plan.run(q, k, k, device="cpu", **factors)
+    assert done.out.dtype == np.float16 and plan.explain(q, k, **factors).config.descale == "qkv"
+    exact, logs = plan.reference(q, k, k, descales=tuple(factors.values()))
+    assert np.abs(done.out - exact).max() < 0.1
+    np.testing.assert_allclose(done.lse, logs, rtol=0, atol=2e-5)
+
+
+@pytest.mark.slow
+def test_torch() -> None:
+    """FlashAttention's arguments, torch.compile, gradients and factors of one number."""
+    torch = pytest.importorskip("torch")
+    from cute_dialect import flash_attn
+
+    kind, make = torch.float8_e4m3fn, torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(2, n, h, 64, generator=make).to(kind) for n, h in ((9, 4), (20, 2), (20, 2)))
+    factors = dict(zip(FACTORS, (torch.rand(2, 2, generator=make), torch.tensor(0.7), torch.tensor([1.3]))))
+    found = flash_attn.flash_attn_func(q, k, v, causal=True, **factors)
+    same = op.attention(q, k, v, causal="bottom_right", layout="bshd", device="cpu", **factors)
+    assert found.dtype == torch.bfloat16 and torch.equal(found, same)
+    plan = op.Attention(element="e4m3", head_size=64, causal="bottom_right", layout="bshd")
+    exact = torch.from_numpy(plan.reference(*(x.float() for x in (q, k, v)), descales=tuple(factors.values())))
+    assert (found.double() - exact).norm() < 0.04 * exact.norm()
+
+    def call(*tensors: Any) -> Any:
+        return op.attention(*tensors, causal="bottom_right", layout="bshd", device="cpu", dtype="f16", **factors)
+
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")(q, k, v)
+    assert compiled.dtype == torch.float16 and (compiled.double() - exact).norm() < 0.04 * exact.norm()
+    with pytest.raises(op.UnsupportedError, match="q has dtype f8E4M3FN, which has no gradients; call it under"):
+        op.attention(q.detach().requires_grad_(), k, v, layout="bshd", device="cpu")
+    with pytest.raises(op.UnsupportedError, match=r"k_descale has no gradient; pass k_descale\.detach"):
+        op.attention(q, k, v, k_descale=torch.ones(1, requires_grad=True), layout="bshd", device="cpu")
