@@ -28,7 +28,10 @@ COPIED_HEADS = (64, 128, 256)
 MASKS = ("full", "right", "left", "both")
 """Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
 
-ELEMENTS = ("bf16", "f16", "f8E4M3FN", "f8E5M2")
+BYTES = ("f8E4M3FN", "f8E5M2")
+"""Element types of 8 bits."""
+
+ELEMENTS = ("bf16", "f16", *BYTES)
 """Element types of Q, K and V."""
 
 OUTPUTS = ("bf16", "f16", "f32")
@@ -157,7 +160,7 @@ class AttentionConfig(NamedTuple):
     @property
     def bits(self) -> int:
         """Bits of an element of Q, K and V."""
-        return 8 if self.element.startswith("f8") else 16
+        return 8 if self.element in BYTES else 16
 
     @property
     def transposes(self) -> bool:

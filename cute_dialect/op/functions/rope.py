@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.kernels.attention.config import BYTES, ELEMENTS
 from cute_dialect.kernels.attention.rope import RopeConfig, rope_text
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
@@ -21,6 +22,7 @@ from cute_dialect.op.problems.attention import (
     check_layout,
     check_pages,
     element_of,
+    element_unit,
     expanded_strides,
     is_readable,
     numbers_of,
@@ -144,7 +146,8 @@ def append_kv(
     Row i of sequence b becomes row ``seqused_k[b] + i`` of its cache.  ``seqused_k`` is not changed.
 
     Args:
-        k_cache, v_cache: (B, H, S', D), f16 or bf16; with ``page_table`` pages in place of sequences.
+        k_cache, v_cache: (B, H, S', D), f16 or bf16, or 8-bit floats without ``cos`` and ``sin``; with ``page_table``
+            pages in place of sequences.
         k, v: (B, H, S, D), new rows.  They get no gradient through the cache.
         seqused_k: keys of each sequence in the cache, i32 (B,).  The rows must fit into the cache.
         page_table: pages of each sequence, i32 (B, P), as in :func:`cute_dialect.op.attention`.
@@ -180,7 +183,11 @@ def append_kv(
     def launch() -> Array:
         arrays = {"k": k, "v": v, "k_cache": k_cache, "v_cache": v_cache, "cos": cos, "sin": sin}
         arrays |= {"seqused_k": seqused_k, "page_table": page_table, "offsets": offsets}
-        one = RowCall(call, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+        one = RowCall(call, arrays, device, _TABLES, ELEMENTS, stream=stream, run=run)
+        if cos is not None and one.element in BYTES:
+            raise UnsupportedError(
+                f"{call}: cos needs k of bf16 or f16, got {one.element}; rotate k before rounding it"
+            )
         batch, rows = _check_rows(one, ("k", "v"), layout)
         _check_cache(one, batch, layout)
         page = 0
@@ -194,7 +201,15 @@ def append_kv(
         if cos is not None:
             _check_tables(one, ("k",))
         kind = "" if cos is None else one.views["cos"].dtype
-        c = RopeConfig(one.element, kind, "copy", interleaved, begins=True, offsets=offsets is not None, page=page)
+        c = RopeConfig(
+            "f16" if one.element in BYTES else one.element,
+            kind,
+            "copy",
+            interleaved,
+            begins=True,
+            offsets=offsets is not None,
+            page=page,
+        )
         with one.on():
             if 0 not in one.views["k"].shape:
                 flat = [x for key in "kv" for x in (_matrix(one, key, layout), _cache(one, f"{key}_cache", layout))]
@@ -236,8 +251,9 @@ def _check_rows(one: RowCall, keys: tuple[str, str], layout: str) -> tuple[int, 
             raise ShapeError(
                 f"{one.name}: {key} has shape {shape}; pass an array of rank 4, or (rows, heads, elements)"
             )
-        if shape[-1] % 8:
-            raise UnsupportedError(f"{one.name}: {key} has head size {shape[-1]}; pass a multiple of 8")
+        unit = element_unit(one.views[key])
+        if shape[-1] % unit:
+            raise UnsupportedError(f"{one.name}: {key} has head size {shape[-1]}; pass a multiple of {unit}")
         b, _, s, _ = LAYOUTS[layout]
         found.append((1, shape[0]) if len(shape) == 3 else (shape[b], shape[s]))
     if len(found) == 2 and found[0] != found[1]:
@@ -337,20 +353,30 @@ def _as_matrix(view: ArrayView, layout: str) -> ArrayView:
     """Return an array as (S, D, H, B)."""
     if len(view.shape) == 3:
         rows, heads, size = view.shape
-        return view._replace(shape=(rows, size, heads, 1), strides=(view.strides[0], 1, view.strides[1], 8))
+        steps = view.strides[0], 1, view.strides[1], element_unit(view)
+        return view._replace(shape=(rows, size, heads, 1), strides=steps)
     b, h, s, d = LAYOUTS[layout]
     shape, strides = ([x[i] for i in (s, d, h, b)] for x in (view.shape, view.strides))
-    steps = [8 if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
+    unit = element_unit(view)
+    steps = [unit if n == 1 and i != 1 else 1 if i == 1 else step for i, (n, step) in enumerate(zip(shape, strides))]
     return view._replace(shape=tuple(shape), strides=tuple(steps))
+
+
+def _in_pairs(view: ArrayView) -> ArrayView:
+    """Return (S, D, H, B) of bytes as pairs, with the type f16, to copy them."""
+    if view.dtype not in BYTES:
+        return view
+    (s, d, *more), strides = view.shape, [max(1, step // 2) for step in view.strides]
+    return view._replace(shape=(s, d // 2, *more), strides=tuple(strides), dtype="f16")
 
 
 def _matrix(one: RowCall, key: str, layout: str) -> ArrayView:
     view = one.views[key]
-    return _as_matrix(view if is_readable(view) else one.packed(key), layout)
+    return _in_pairs(_as_matrix(view if is_readable(view) else one.packed(key), layout))
 
 
 def _cache(one: RowCall, key: str, layout: str) -> ArrayView:
-    return _as_matrix(one.views[key], layout)
+    return _in_pairs(_as_matrix(one.views[key], layout))
 
 
 def _result(one: RowCall, key: str, name: str) -> Any:

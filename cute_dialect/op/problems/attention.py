@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from cute_dialect.kernels.attention.config import HEADS, OUTPUTS
+from cute_dialect.kernels.attention.config import BYTES, HEADS, OUTPUTS
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import check_flag
@@ -248,7 +248,7 @@ def _output_of(views: Mapping[str, ArrayView], element: str, dtype: object) -> s
     """Return the element type of the result of 8-bit operands, or "" for other operands.  Raises DtypeError."""
     wanted, out = None if dtype is None else checked_element(dtype, f"{CALL}: dtype"), views.get("out")
     found = element
-    if element.startswith("f8"):
+    if element in BYTES:
         found = wanted or (OUTPUTS[0] if out is None else out.dtype)
         if found not in OUTPUTS:
             raise DtypeError(f"{CALL}: the result has dtype {found}; use one of {', '.join(OUTPUTS)}")

@@ -255,6 +255,26 @@ def test_pages_and_lengths(page: int, queries: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_paged", [False, True])
+def test_append(is_paged: bool) -> None:
+    """Any bits are copied, those of NaN included, and other rows keep theirs."""
+    bits = np.random.default_rng(0).integers(0, 256, (2, 2, 1, 3, 48), np.uint8)
+    k, v = (x.view(E5M2).repeat(2, 1) for x in bits)
+    cache = [np.zeros((3, 2, 16, 48), np.uint8).view(E5M2) for _ in range(2)]
+    used, table = np.array([5], np.int32), np.array([[2, 0]], np.int32)
+    given = {"page_table": table} if is_paged else {}
+    rows = [x if is_paged else x[:1] for x in cache]
+    op.append_kv(*rows, k[:1], v[:1], used, **given, device="cpu", checks=CHECKS)
+    for x, new in zip(cache, (k, v)):
+        wanted = np.zeros((3, 2, 16, 48), np.uint8)
+        wanted[2 if is_paged else 0, :, 5:8] = new[0].view(np.uint8)
+        assert np.array_equal(x.view(np.uint8), wanted)
+    angles = np.ones((9, 8), np.float32)
+    with pytest.raises(op.UnsupportedError, match="cos needs k of bf16 or f16, got f8E5M2; rotate k before rounding"):
+        op.append_kv(*rows, k[:1], v[:1], used, cos=angles, sin=angles, device="cpu")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "reverse", "random"])
 def test_rings_wrap(schedule: str) -> None:
     """One block computes several tiles in many steps, each with functions of scores."""
