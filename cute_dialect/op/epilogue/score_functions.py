@@ -34,8 +34,6 @@ from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import EpilogueError
 
 if TYPE_CHECKING:  # pragma: no cover
-    from torch import Tensor
-
     from cute_dialect.lang.calls.cache.dependencies import Watched
 
 __all__ = ["NativeScores", "TracedScores", "native_scores", "trace_scores", "with_slopes"]
@@ -300,7 +298,7 @@ def _indices(count: int) -> str:
     return f"{count} {'index' if count == 1 else 'indices'}"
 
 
-def _is_tensor(x: object) -> TypeGuard[Tensor]:
+def _is_tensor(x: object) -> TypeGuard[Any]:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
