@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.attention.config import MASKS, SMEM, KernelNames
+from cute_dialect.kernels.common.kernel_names import by
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
@@ -198,10 +199,11 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        tile = (128, 128) if self.head == 64 else (64, 64) if self.splits_head else (64, 128)
-        if (self.tile_m, self.tile_n) != tile:
+        tiles = [(64, 64)] if self.splits_head else [(64, 128)]
+        tiles += [(128, 128)] if self.head == 64 else []
+        if (self.tile_m, self.tile_n) not in tiles:
             raise ValueError(
-                f"the tile is {self.tile_m}x{self.tile_n}; use {tile[0]}x{tile[1]} for a head of {self.head}"
+                f"the tile is {self.tile_m}x{self.tile_n}; use {' or '.join(map(by, tiles))} for a head of {self.head}"
             )
         if self.q_stages < 2 or self.grad_stages < 1 or self.ds_stages not in (1, 2):
             raise ValueError(

@@ -25,6 +25,7 @@ the other nodes for each score.
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -59,6 +60,16 @@ class ScoreGraph(NamedTuple):
     def __str__(self) -> str:
         return _name(self)
 
+    @property
+    def text(self) -> str:
+        """The graph as JSON text, from which :meth:`from_text` returns it."""
+        return json.dumps([self.names, self.graph.to_json()])
+
+    @staticmethod
+    def from_text(text: str) -> ScoreGraph:
+        """Return the graph of :attr:`text`.  Raises ValueError."""
+        return _from_text(text)
+
     def has(self, name: str) -> bool:
         """Return True if the graph has an output of that name."""
         return name in self.names
@@ -88,6 +99,12 @@ class ScoreGraph(NamedTuple):
             if node.op == "element":
                 found[node.value] = max(1, len(node.operands))
         return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _from_text(text: str) -> ScoreGraph:
+    names, parts = json.loads(text)
+    return ScoreGraph(Graph.from_json(parts), tuple(names))
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, TypeVar, cast
 
 from cute_dialect.kernels.attention.score_graph import ARRAYS, PLACES, ScoreGraph
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
@@ -36,7 +36,7 @@ from cute_dialect.op.errors import EpilogueError
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.lang.calls.cache.dependencies import Watched
 
-__all__ = ["NativeScores", "TracedScores", "native_scores", "trace_scores", "with_slopes"]
+__all__ = ["GraphOf", "NativeScores", "TracedScores", "native_scores", "trace_body", "trace_scores", "with_slopes"]
 
 SIGNATURES = {"score_mod": "(score, b, h, q_idx, kv_idx)", "mask_mod": "(b, h, q_idx, kv_idx)"}
 """Parameters of the functions."""
@@ -54,6 +54,12 @@ class TracedScores(NamedTuple):
 
     graph: ScoreGraph | None
     captured: tuple[Any, ...]
+
+
+GraphOf: TypeAlias = Callable[..., TracedScores]
+"""``graph_of(score, visible)``, as :func:`trace_body` passes it."""
+
+_R = TypeVar("_R")
 
 
 class _ScoreBuilder(Builder):
@@ -404,16 +410,19 @@ def _trace(
     make: _ScoreBuilder, call: str, score_mod: _Function | None, mask_mod: _Function | None, keeps_score: bool
 ) -> TracedScores:
     """Return :func:`trace_scores` of functions that have not been traced."""
+    score = make.accum() if score_mod is None else _run(make, call, "score_mod", score_mod)
+    visible = None if mask_mod is None else _run(make, call, "mask_mod", mask_mod)
+    return _graph_of(make, score, visible, keeps_score)
+
+
+def _graph_of(make: _ScoreBuilder, score: int, visible: int | None, keeps_score: bool) -> TracedScores:
+    """Return the graph of the nodes of the score and of visible keys."""
     outputs: list[Output] = []
     names: list[str] = []
-    score = make.accum()
-    if score_mod is not None:
-        score = _run(make, call, "score_mod", score_mod)
     if score != make.accum() or keeps_score:
         outputs.append(Output(score))
         names.append("score")
-    if mask_mod is not None:
-        visible = _run(make, call, "mask_mod", mask_mod)
+    if visible is not None:
         if make.kind(visible) != "b":
             visible = make.call("not_equal", visible, make.constant(0))
         node = make.nodes[visible]
@@ -424,6 +433,33 @@ def _trace(
         return TracedScores(None, ())
     graph = make.graph(outputs)
     return TracedScores(ScoreGraph(graph, tuple(names)), tuple([make.tensors[i] for i in make.kept]))
+
+
+def trace_body(call: str, body: Callable[[Sequence[object], GraphOf], _R], *, keeps_score: bool = False) -> _R:
+    """Run a function that computes a score and visible keys from proxies, and return its result.
+
+    Args:
+        call: name of the operation, for errors.
+        body: ``body(proxies, graph_of)``; the proxies stand for the score and the indices in the order of a
+            ``score_mod``.  ``graph_of(score, visible)`` returns the graph of two results; ``visible`` may be omitted.
+        keeps_score: as in :func:`trace_scores`.
+    """
+    make = _ScoreBuilder(call)
+    proxies = [_Score(call, make, node, ()) for node in (make.accum(), *map(make.place, _INDICES))]
+
+    def node(found: object) -> int:
+        if isinstance(found, Proxy):
+            return found.node
+        known = make.captured(found)
+        if known is None:
+            raise EpilogueError(f"{call}: a function returns a {type(found).__name__}; return a tensor")
+        return known
+
+    def graph_of(score: object, visible: object = None) -> TracedScores:
+        return _graph_of(make, node(score), None if visible is None else node(visible), keeps_score)
+
+    with _captures(make):
+        return body(proxies, graph_of)
 
 
 def _run(make: _ScoreBuilder, call: str, kind: str, function: _Function) -> int:

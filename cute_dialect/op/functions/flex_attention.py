@@ -214,19 +214,8 @@ def flex_attention(
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or an ``AttentionConfig``.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    A row that sees no key is 0, with an ``lse`` of minus infinity.  Inside ``torch.compile``, torch's own operator
-    computes the call.
+    A row that sees no key is 0, with an ``lse`` of minus infinity.
     """
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.compiler.is_compiling():  # it cannot trace the tracing of the functions
-        from torch.nn.attention.flex_attention import flex_attention as of_torch
-
-        for name, given in {"kernel": kernel, "device": device, "stream": stream, **run}.items():
-            if given is not None and not (name == "device" and given == "cpu"):
-                raise UnsupportedError(f"{FLEX}: {name} is not supported in torch.compile; omit it")
-        more = {} if return_aux is None else {"return_aux": return_aux}
-        arguments = (query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse, kernel_options)
-        return of_torch(*arguments, **more)
     if run:
         check_keywords(FLEX, flex_attention, run, spellings=_SPELLINGS)
     if kernel_options is not None:
@@ -242,23 +231,27 @@ def flex_attention(
             f"{FLEX}: query has {heads[0]} heads and key has {heads[1]}; pass equal numbers, or enable_gqa=True"
         )
     mask = fields_of(block_mask)
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        for name, given in {"kernel": kernel, "device": device, "stream": stream, **run}.items():
+            if given is not None and not (name == "device" and given == "cpu"):
+                raise UnsupportedError(f"{FLEX}: {name} is not supported in torch.compile; omit it")
+        from cute_dialect.op.torch.flex_attention import attend_traced  # late: torch
+
+        lists = _with_full_lists(mask, len(mask.lists) > len(KEY_LISTS) and mask.lists[len(KEY_LISTS)] is not None)
+        found = attend_traced((query, key, value), score_mod, mask, lists, scale)
+        return (found[0], aux(lse=found[1])) if aux is not None else found if return_lse else found[0]
     traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)
     call = FlexCall(traced.graph, len(traced.captured), mask.sizes, mask.lengths, scale, kernel)
     lse = return_lse or aux is not None
     arrays = (query, key, value, *traced.captured)
     learns = needs_gradients(*arrays)
-    lists = _with_full_lists(mask, learns)
-    usual = device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False)
+    tensors = (*arrays, *_with_full_lists(mask, learns))
     if learns:
         learned = tuple([i for i, x in enumerate(traced.captured) if x.requires_grad])
-        found = _with_gradients(call._replace(learned=learned), (*arrays, *lists), lse, device, stream, run)
+        found = _with_gradients(call._replace(learned=learned), tensors, lse, device, stream, run)
     else:
-        tensors = (*arrays, *lists)
-
-        def compute() -> Any:
-            return _without_gradients(call, tensors, lse, device, stream, run)
-
-        found = _KNOWN.call((call, lse), tensors, compute) if usual else compute()
+        found = attended(call, tensors, lse, device, stream, run)
     return (found[0], aux(lse=found[1])) if aux is not None else found
 
 
@@ -294,19 +287,34 @@ def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]
     return tuple(found)
 
 
-@_with_names
-def _without_gradients(
-    call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
+def attended(
+    call: FlexCall,
+    tensors: tuple[Any, ...],
+    lse: bool,
+    device: object = None,
+    stream: object = None,
+    run: Interpreted | None = None,
 ) -> Any:
-    """Compute a call on arrays."""
-    others = (*call.inputs, *KEY_LISTS)
-    one = RowCall(FLEX, call.arrays(tensors, KEY_LISTS), device, others, ("bf16", "f16"), stream=stream, run=run)
-    form = call.form(one, lse)
-    check_call(one, form)
-    way = way_of(form, call.kernel)
-    with one.on():
-        results = computed(one, form, way)
-    return tuple(results[:2]) if lse else results[0]
+    """Compute a call on query, key, value, captured tensors and lists of key blocks, without gradients.
+
+    Args:
+        lse: return a pair, with the log-sum-exps.
+        device, stream, run: as in :func:`flex_attention`.
+    """
+
+    @_with_names
+    def compute() -> Any:
+        others = (*call.inputs, *KEY_LISTS)
+        one = RowCall(FLEX, call.arrays(tensors, KEY_LISTS), device, others, ("bf16", "f16"), stream=stream, run=run)
+        form = call.form(one, lse)
+        check_call(one, form)
+        with one.on():
+            results = computed(one, form, way_of(form, call.kernel))
+        return tuple(results[:2]) if lse else results[0]
+
+    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
+        return _KNOWN.call((call, lse), tensors, compute)
+    return compute()
 
 
 def _with_gradients(

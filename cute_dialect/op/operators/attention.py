@@ -125,6 +125,11 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     layout, lse, dtype = more[16], more[21], more[-1]
     if dtype is None:
         dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
+    return empty_results(q, v, dtype, layout, lse)
+
+
+def empty_results(q: Tensor, v: Tensor, dtype: torch.dtype, layout: str, lse: bool) -> tuple[Tensor, Tensor]:
+    """Return an uninitialized result with the order of rows and heads of q, and ``lse``, which may be empty."""
     like = q if q.shape[-1] == v.shape[-1] else q.new_empty(1).expand(*q.shape[:-1], v.shape[-1])
     if q.dim() == 4 and q.stride(1) < q.stride(2):
         rows = like.transpose(1, 2)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from cute_dialect.op.operators import (
     attention,
     conv,
+    flex_attention,
     gemm,
     grouped,
     linear_cross_entropy,
@@ -42,6 +43,7 @@ _MASK = (
     "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap, "
     "bool? deterministic, SymInt? max_seqlen_k"
 )
+_FLEX = "Tensor query, Tensor key, Tensor value, Tensor[] captured, Tensor[] lists"
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"
 _ROUTE = "SymInt k, str score, SymInt? groups, SymInt? top_groups, bool normalise, float scale"
 _LINEAR_LOSS = (
@@ -123,6 +125,16 @@ OPERATORS = (
         f"({_SEQUENCES}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, {_MASK}, bool of_mask) -> "
         "(Tensor, Tensor, Tensor, Tensor, Tensor)",
         attention.forward_gradients, attention.fake_gradients,
+    ),
+    Operator(
+        "flex_attention", f"({_FLEX}, str functions, SymInt[] blocks, float? scale) -> {_PAIR}",
+        flex_attention.forward, flex_attention.fake, flex_attention.keep, flex_attention.backward,
+    ),
+    Operator(
+        "flex_attention_backward",
+        f"({_FLEX}, Tensor out, Tensor lse, Tensor? grad, Tensor? grad_lse, str functions, SymInt[] blocks, "
+        "float? scale, int[] learned) -> (Tensor, Tensor, Tensor, Tensor[])",
+        flex_attention.forward_gradients, flex_attention.fake_gradients,
     ),
     Operator(
         "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", attention.forward_merge, attention.fake_merge,

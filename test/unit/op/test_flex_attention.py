@@ -413,15 +413,65 @@ def test_names_of_kernels_with_functions() -> None:
     assert only is not None and "block_counts" in block_counts_text(only)
 
 
-@pytest.mark.end_to_end
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_torch_compiles_calls_to_its_own_operator() -> None:
-    def call(q: Any, k: Any, v: Any) -> Any:
-        return op.flex_attention(q * 2, k, v, alibi)
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_compiles_functions_with_captured_tensors(dynamic: bool) -> None:
+    """A function of the compiled region reads a parameter and a number; another number compiles another kernel."""
+    torch.compiler.reset()
+    mask = op.create_block_mask(causal, None, None, S, S, "cpu", 128)
+    bias = torch.randn(1, 2 * S, generator=torch.Generator().manual_seed(2)).requires_grad_()
 
-    operands = [x.float() for x in arrays()]
-    found = torch.compile(call, backend="eager", fullgraph=True)(*operands)
-    torch.testing.assert_close(found, torch_flex(operands[0] * 2, *operands[1:], alibi))
+    def call(q: Any, k: Any, v: Any, factor: Any) -> Any:
+        def score_mod(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+            return score + (bias * factor)[h, q_idx - kv_idx]
+
+        out, lse = CALL(2 * q, k, v, score_mod, mask, return_lse=True, device="cpu")
+        return out + 1, lse
+
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    for factor in (2, 3):
+        leaves = [x.requires_grad_() for x in arrays(1, 1, 1)]
+        found, wanted = compiled(*leaves, factor), call(*leaves, factor)
+        grads = [torch.ones_like(x) for x in found]
+        of = [torch.autograd.grad(x, [*leaves, bias], grads) for x in (found, wanted)]
+        for x, y in zip((*found, *of[0]), (*wanted, *of[1])):
+            assert x.dtype == y.dtype and x.stride() == y.stride()
+            torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.end_to_end
+def test_torch_compiles_masks_and_calls_without_functions() -> None:
+    def hides_nothing(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return True
+
+    q, k, v = (x[:, :, :64] for x in arrays(1, 1, 1))
+    masks = [op.create_block_mask(f, None, None, 64, 64, "cpu", 64) for f in (causal, hides_nothing)]
+
+    def call(q: Any, k: Any, v: Any) -> Any:
+        found = [CALL(q, k, v, None, mask, device="cpu") for mask in masks]
+        return [*found, CALL(q, k, v, lambda s, b, h, i, j: s, device="cpu"), CALL(q, k, v, scale=-0.5, device="cpu")]
+
+    torch.compiler.reset()
+    compiled = torch.compile(call, backend="eager", fullgraph=True)
+    for x, y in zip(compiled(q, k, v), call(q, k, v)):
+        assert torch.equal(x, y)
+
+
+@pytest.mark.end_to_end
+def test_errors_in_torch_compile() -> None:
+    q, k, v = (torch.zeros(1, 1, 64, 64, dtype=torch.float16, requires_grad=True) for _ in range(3))
+    mask = torch_block_mask(causal, None, None, 64, 64, "cpu", 128)
+    mask.q_num_blocks = None
+    calls: list[tuple[dict[str, Any], str]] = [
+        ({"block_mask": mask}, "the block mask has no q_num_blocks, which gradients need"),
+        ({"score_mod": lambda s, b, h, i, j: s.cumsum(0)}, "cumsum"),
+    ]
+    for given, message in calls:
+        torch.compiler.reset()
+        call = torch.compile(functools.partial(CALL, device="cpu"), backend="aot_eager", fullgraph=True)
+        with pytest.raises(Exception) as caught:
+            call(**{"query": q, "key": k, "value": v, **given}).sum().backward()
+        assert message in str(caught.value), str(caught.value)
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
