@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 685,
-    "lines": 199_587,
+    "files": 686,
+    "lines": 199_873,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
