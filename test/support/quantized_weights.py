@@ -12,13 +12,18 @@ AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
 
 
 class Weights(NamedTuple):
-    """Weights (N, K) as unsigned integers, with scales and zero points (N, groups)."""
+    """Weights (N, K) as unsigned integers or bits of e4m3, with scales and zero points (N, groups)."""
 
     q: Any
     scales: Any
     zeros: Any  # of the unsigned integers; None for the middle of the range
     group: int  # columns that share a scale; 0: a row
     bits: int
+    is_float: bool = False
+
+    @property
+    def floats(self) -> Any:
+        return self.q.astype(np.uint8).view(ml_dtypes.float8_e4m3fn)
 
     @property
     def middle(self) -> int:
@@ -31,17 +36,23 @@ class Weights(NamedTuple):
     def exact(self) -> Any:
         """Return the weights in float64."""
         at = np.arange(self.q.shape[1]) // (self.group or self.q.shape[1])
+        if self.is_float:
+            return self.floats.astype(np.float64) * self.scales.astype(np.float64)[:, at]
         zeros = self.middle if self.zeros is None else self.zeros[:, at]
         return (self.q - zeros) * self.scales.astype(np.float64)[:, at]
 
 
-def weights(n: int, k: int, bits: int, group: int, scale: str, *, zeros: bool, seed: int = 0) -> Weights:
-    """Return random weights; each integer occurs."""
+def weights(
+    n: int, k: int, bits: int, group: int, scale: str, *, zeros: bool, is_float: bool = False, seed: int = 0
+) -> Weights:
+    """Return random weights; each integer, or each finite float, occurs."""
     rng, groups = np.random.default_rng([n, k, bits, seed]), -(-k // group) if group else 1
     q = rng.integers(0, 1 << bits, (n, k))
     scales = (rng.random((n, groups)) * 0.2 + 0.01).astype(TYPES[scale])
     points = rng.integers(0, 1 << bits, (n, groups)) if zeros else None
-    return Weights(q, scales, points, group, bits)
+    if is_float:
+        q[q & 0x7F == 0x7F] ^= 0x40
+    return Weights(q, scales, points, group, bits, is_float)
 
 
 def along_columns(x: Any, bits: int, order: tuple[int, ...] | None = None) -> Any:
@@ -71,7 +82,8 @@ def packed(w: Weights, scale: str) -> Any:
     """Return the words that the kernel reads, by the definition of the format, element by element."""
     from cute_dialect.kernels.gemm.mixed_input import Chunk
 
-    chunk = Chunk("ui4" if w.bits == 4 else "i8", w.group, scale, w.zeros is not None)
+    weight = "f8E4M3FN" if w.is_float else "ui4" if w.bits == 4 else "i8"
+    chunk = Chunk(weight, w.group, scale, w.zeros is not None)
     n, k = w.q.shape
     assert n % 64 == 0 and k % 128 == 0
     data = np.zeros((n // 64, 4 * chunk.line(k)), np.uint8)
@@ -85,7 +97,7 @@ def packed(w: Weights, scale: str) -> Any:
             bit = 4 * (high + 2 * right) + 16 * pair
         else:
             at = ((half * 2 + mma // 2) * 4 + warp) * 128 + lane * 4 + mma % 2 * 2 + right
-            bit, value = 16 * high + 8 * pair, value ^ 128
+            bit, value = 16 * high + 8 * pair, value if w.is_float else value ^ 128
         words[block, step * chunk.words + at] |= np.uint32(value << bit)
     order = np.array([r // 16 * 16 + r // 2 % 8 + r % 2 * 8 for r in range(64)])
     for block in range(n // 64):

@@ -6,7 +6,8 @@ operand B in shared memory. A consumer warpgroup owns 64 rows of W. Weights are 
 points, is contiguous. One bulk copy loads it, and 16 bytes of it are a thread's fragments.
 
 A 4-bit integer ``q`` becomes an f16 by two bit operations: ``0x6400 | q`` is ``1024 + q``, from which ``1024 + z`` is
-subtracted. This is exact, and so is ``128 + q`` for bf16. Scales are applied in one of two ways:
+subtracted. This is exact, and so is ``128 + q`` for bf16. The bits of an e4m3 are those of a bf16 that is multiplied by
+``2^120``. Scales are applied in one of two ways:
 
 - to the f32 accumulator of each group of K, hence weights are not rounded. It is complete before the next group begins.
 - ``scaled``: to the converted weights, which are rounded to the type of X as by ``unpack``. There is one accumulator,
@@ -49,9 +50,12 @@ _LINE = 64
 GROUPS = (32, 64, 128, 0)
 """Elements of K that share a scale; 0: a whole row."""
 
-WEIGHTS = {"ui4": 4, "i8": 8}
+WEIGHTS = {"ui4": 4, "i8": 8, "f8E4M3FN": 8}
 """Stored types of weights -> bits. Signed 4-bit weights are stored with 8 added, unsigned 8-bit ones with 128
 subtracted."""
+
+FLOATS = ("f8E4M3FN",)
+"""Stored types without zero points."""
 
 
 class Chunk(NamedTuple):
@@ -206,6 +210,8 @@ class MixedConfig(NamedTuple):
             raise ValueError("share needs parts=1 and 8 columns per block")
         if self.stages < 2:
             raise ValueError(f"stages is {self.stages}; it must be at least 2")
+        if self.zeros and self.weight in FLOATS:
+            raise ValueError(f"weights of {self.weight} have no zero points")
 
 
 DEFAULT = MixedConfig()
@@ -556,6 +562,8 @@ class _Converter:
 
     def __init__(self, c: MixedConfig, masks: tuple[cute.Uint32, ...], *zeros: Int):
         self.c, self.half, self.masks = c, c.element == "f16", masks
+        if c.weight in FLOATS:
+            return
         middle = 8 if c.weight == "ui4" else 128
         first, second = (cute.Uint32(z) for z in (zeros or (middle, middle)))
         one, base = 0x00010001, 0x64006400 if self.half else 0x43004300
@@ -572,7 +580,8 @@ class _Converter:
         """Return the four registers of a fragment."""
         if self.c.weight == "ui4":
             return self._nibbles(words[0])
-        return [r for i, w in enumerate(words) for r in self._bytes(w)]
+        convert = self._floats if self.c.weight in FLOATS else self._bytes
+        return [r for w in words for r in convert(w)]
 
     def _nibbles(self, w: cute.Uint32) -> list[cute.Uint32]:
         low, high = self.masks
@@ -584,6 +593,16 @@ class _Converter:
             return found
         by = (self.first, self.second)
         return [_sub("bf16x2", ((w >> 4 * i) & low) | 0x43004300, by[i % 2]) for i in range(4)]
+
+    def _floats(self, w: cute.Uint32) -> list[cute.Uint32]:
+        if self.half:
+            text = "{{ .reg .b16 x, y; mov.b32 {{x, y}}, $1; cvt.rn.f16x2.e4m3x2 $0, {}; }}"
+            return [cute.arch.inline_ptx(text.format(r), w, result=cute.Uint32, side_effects=False) for r in "xy"]
+        found = []
+        for selector in (0x1404, 0x3424):
+            x = cute.arch.prmt(w, 0, selector)  # the high bytes of two numbers
+            found.append(_scale_bf16((x & 0x80008000) | ((x >> 4) & 0x07F007F0), _E4M3))
+        return found
 
     def _bytes(self, w: cute.Uint32) -> list[cute.Uint32]:
         by = (self.first, self.second) if self.half or self.c.zeros else (None, None)
@@ -609,6 +628,15 @@ def _sub(kind: str, x: cute.Uint32, y: cute.Uint32) -> cute.Uint32:
     # Instructions on pairs do not accept immediates, hence the register.
     text = f"{{ .reg .b32 y; mov.b32 y, $2; sub.{kind} $0, $1, y; }}"
     return cute.arch.inline_ptx(text, x, y, result=cute.Uint32, side_effects=False)
+
+
+_E4M3 = 0x7B807B80
+"""Two bf16 of 2^120: the exponents of bf16 and e4m3 are biased by 127 and 7."""
+
+
+def _scale_bf16(x: cute.Uint32, y: int) -> cute.Uint32:
+    text = f"{{ .reg .b32 y; mov.b32 y, {y}; mul.bf16x2 $0, $1, y; }}"
+    return cute.arch.inline_ptx(text, x, result=cute.Uint32, side_effects=False)
 
 
 def _fma_f16x2(x: cute.Uint32, y: int, z: Int) -> cute.Uint32:

@@ -5,7 +5,7 @@ plus 8. Its fragment of an MMA, 16 of K, has the columns ``2 (l % 4) + {0, 1, 8,
 whole fragment: bits ``4 r`` and ``16 + 4 r`` of it begin the two weights of register ``r``. Two words of 8-bit weights
 are one. The words of four fragments, or of two, are 16 bytes of a lane, and the lanes of a warp are adjacent.
 
-The sources are integers of one byte each, or the words of GPTQ and AWQ checkpoints:
+The sources are numbers of one byte each, or the words of GPTQ and AWQ checkpoints:
 
 ====  =============  ===========================================================
 name  shape          bits of weight (n, k)
@@ -34,7 +34,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.gemm.mixed_input import DEPTH, ROWS, WEIGHTS, Chunk
+from cute_dialect.kernels.gemm.mixed_input import DEPTH, FLOATS, ROWS, WEIGHTS, Chunk
 from cute_dialect.lang.values.signature_types import Int
 
 _THREADS = 128
@@ -45,9 +45,9 @@ class PackConfig(NamedTuple):
 
     weight: str = "ui4"  # stored type of W, see mixed_input.WEIGHTS
     group: int = 128  # elements of K that share a scale; 0: a row
-    scale: str = "f16"
+    scale: str = "f16"  # type of the scales; NaN for a group with a weight that is NaN
     layout: str = "rows"  # of the source: rows, gptq or awq
-    source: str = "i8"  # type of a source of rows: i8 or ui8
+    source: str = "i8"  # type of a source of rows: i8, or ui8 also for the bits of 8-bit floats
     zeros: str = ""
     """``rows``: zero points (N, groups), of the type of the source. ``words``: packed along N as in GPTQ and AWQ
     checkpoints. ``plain``: all zero points are ``offset``. Empty: the packed weights have none."""
@@ -216,21 +216,21 @@ def pack_weights(
         line[at + index] = word.to(cute.Int32)
     if c.group:
         for g in cute.range_constexpr(chunk.groups):
-            _pack_group(c, scales, zeros, line, (at + chunk.weights, g, chunk.groups), step * chunk.groups + g, row, n)
+            _pack_group(c, q, scales, zeros, line, (at + chunk.weights, g, chunk.groups), step * chunk.groups + g, row)
     elif step == 0:
         at = cute.ceil_div(k, DEPTH) * chunk.words
-        _pack_group(c, scales, zeros, line, (at, 0, 1), cute.Int32(0), row, n)
+        _pack_group(c, q, scales, zeros, line, (at, 0, 1), cute.Int32(0), row)
 
 
 def _pack_group(
     c: PackConfig,
+    q: cute.Tensor,
     scales: cute.Tensor,
     zeros: cute.Tensor | None,
     line: cute.Tensor,
     place: tuple[Int, int, int],
     group: Int,
     row: Int,
-    n: Int,
 ) -> None:
     """Store the scales and zero points of 64 rows.
 
@@ -238,7 +238,7 @@ def _pack_group(
         place: Word of the first group, index of this group, and number of groups.
         group: Index of the group along K.
     """
-    chunk, thread = c.chunk, cute.arch.thread_idx().x
+    chunk, thread, n = c.chunk, cute.arch.thread_idx().x, scales.shape[0]
     first, index, count = place
     inside = (thread < ROWS) & (group < scales.shape[1])
     source = row + _row_of_pair(thread)
@@ -247,6 +247,12 @@ def _pack_group(
         scale.fill(0)
         if inside & (source < n):
             scale[0] = scales[source, group]
+            if c.weight in FLOATS:
+                k = q.shape[1]
+                end = cute.min((group + 1) * c.group, k) if c.group else k
+                for i in range(group * c.group, end):
+                    if (q[source, i].to(cute.Int32) & 0x7F) == 0x7F:
+                        scale[0] = scales.element_type(float("nan"))
         to = cute.recast_ptr(line.iterator + (first + index * chunk.scales), dtype=scales.element_type)
         cute.make_tensor(to, cute.make_layout(ROWS))[thread] = scale[0]
         if c.zeros:
@@ -302,7 +308,15 @@ def unpack_weights(packed: cute.Tensor, w: cute.Tensor, config: cute.Constexpr[U
                 points = cute.recast_ptr(line.iterator + begin, dtype=cute.Uint8)
                 zero = cute.make_tensor(points, cute.make_layout(ROWS))[at].to(cute.Int32)
             factors.append((scale, zero))
+        floats = None
+        if c.weight in FLOATS:
+            four = cute.make_rmem_tensor(4, number(c.weight))
+            cute.recast_tensor(four, cute.Uint32)[0] = word
+            floats = four.load().to(cute.Float32)
         for j, (r, s, bit) in enumerate(_elements(bits, place)):
+            if floats is not None:
+                tile[r, s] = (floats[bit // 8] * factors[j // 2 % 2][0]).to(w.element_type)
+                continue
             found = (word >> bit) & ((1 << bits) - 1)
             if c.weight == "i8":
                 found = found ^ 0x80

@@ -1,6 +1,6 @@
 """GEMM with packed weights: ``op.mm_packed``, and the functions that pack weights of 4 or 8 bits.
 
-Weights are integers with scales: ``w = (q - z) s``.  Packing orders them once, so that a thread of the kernel reads its
+Weights are integers, or e4m3, with scales: ``w = (q - z) s``.  Packing orders them once, so that a thread of the kernel reads its
 fragments as they are; see :mod:`cute_dialect.kernels.gemm.weight_packing`.  ``pack_weight`` takes one integer per
 element, ``pack_gptq`` and ``pack_awq`` take the words of such checkpoints.
 """
@@ -15,7 +15,7 @@ import sys
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from cute_dialect.kernels.gemm.mixed_input import mixed_input_text
+from cute_dialect.kernels.gemm.mixed_input import FLOATS, mixed_input_text
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, UnpackConfig, pack_text, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.library import call_operator, gpu_here
@@ -60,21 +60,21 @@ def pack_weight(
     scales: Array,
     zeros: Array = None,
     *,
-    bits: int = 4,
+    bits: int | None = None,
     group: int | None = None,
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
 ) -> PackedWeight:
-    """Pack integer weights for :func:`mm_packed`: ``(w - zeros) * scales``.
+    """Pack weights for :func:`mm_packed`: ``(w - zeros) * scales``.
 
     Args:
-        w: (N, K), int8 or uint8, one weight per element.  With ``bits=4`` int8 holds -8 to 7 and uint8 0 to 15; other
-            values wrap.
+        w: (N, K), int8, uint8 or float8_e4m3fn, one weight per element.  With ``bits=4`` int8 holds -8 to 7 and uint8 0
+            to 15; other values wrap.  If a float is NaN, all weights with its scale are.
         scales: (N, K / group), rounded up, or (N, 1) or (N,) for one scale per row: f16, bf16 or f32.
         zeros: zero points of the type of ``w`` with the shape of ``scales``, or one integer; None: 0.
-            The middle of the range of uint8 is 8, or 128 with 8 bits.
-        bits: 4 or 8.
+            The middle of the range of uint8 is 8, or 128 with 8 bits.  Floats have none.
+        bits: 4 or 8; default: 4, or 8 for floats.
         group: columns that share a scale: 32, 64 or 128; default: determined by the shape of ``scales``.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
@@ -83,19 +83,29 @@ def pack_weight(
     """
     if run:
         check_keywords("pack_weight", pack_weight, run)
-    bits, zero = check_bits("pack_weight", bits), None
     if isinstance(zeros, bool):
         raise ArgumentError(f"pack_weight: zeros is {zeros}; pass an array, one integer, or None for 0")
+    zero = None
     if zeros is None or isinstance(zeros, Integral):
         zero, zeros = int(zeros or 0), None
     arrays = {"w": w, "scales": scales, "zeros": zeros}
-    one = RowCall("pack_weight", arrays, device, ("scales",), ("i8", "ui8"), stream=stream, run=run)
+    others = ("scales", "zeros")
+    one = RowCall("pack_weight", arrays, device, others, ("i8", "ui8", *FLOATS), stream=stream, run=run)
+    is_float = one.element in FLOATS
+    if is_float and (zero is None or zero or bits not in (None, 8)):
+        raise ArgumentError("pack_weight: weights of f8E4M3FN have no zero points, and 8 bits; omit zeros and bits")
+    if zero is None and one.views["zeros"].dtype != one.element:
+        raise one.wrong_type("zeros", f"{one.element}, like w")
+    bits = check_bits("pack_weight", (8 if is_float else 4) if bits is None else bits)
     if len(one.x.shape) != 2:
         raise ShapeError(f"pack_weight: w has shape {one.x.shape}; it must have rank 2")
     n, k = one.x.shape
     check_problem("pack_weight", n, k)
     s = _scales(one, "scales", n)
     group = group_of("pack_weight", k, s.shape[1], group)
+    if is_float:
+        q = one.matrix("w")._replace(dtype="ui8")  # its bits
+        return _packed(one, PackConfig(one.element, group, s.dtype, source="ui8"), n, k, q, s, None)
     c = PackConfig(stored_type(bits), group, s.dtype, source=one.element)
     if zero is not None:
         middle = 0 if one.element == "i8" else c.middle

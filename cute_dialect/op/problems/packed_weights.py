@@ -15,7 +15,7 @@ from itertools import product
 from numbers import Integral
 from typing import Any, NamedTuple, TypeGuard
 
-from cute_dialect.kernels.gemm.mixed_input import GROUPS, ROWS, WEIGHTS, Chunk
+from cute_dialect.kernels.gemm.mixed_input import FLOATS, GROUPS, ROWS, WEIGHTS, Chunk
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 
 SCALES = ("f16", "bf16", "f32")
@@ -31,7 +31,7 @@ RESULTS = ("f16", "bf16", "f32")
 class Format(NamedTuple):
     """Storage of weights: types, and the elements that share a scale."""
 
-    weight: str  # stored type: ui4 or i8
+    weight: str  # stored type: ui4, i8 or f8E4M3FN
     group: int  # elements of K that share a scale; 0: a row
     scale: str  # type of the scales
     zeros: bool  # there are zero points
@@ -58,7 +58,11 @@ class Format(NamedTuple):
         return f"{self.weight}-{group}-{self.scale}{'-z' if self.zeros else ''}"
 
 
-_FORMATS = {str(f): f for f in (Format(*x) for x in product(WEIGHTS, GROUPS, SCALES, (False, True)))}
+_FORMATS = {
+    str(f): f
+    for f in (Format(*x) for x in product(WEIGHTS, GROUPS, SCALES, (False, True)))
+    if not (f.zeros and f.weight in FLOATS)
+}
 """All formats by name."""
 
 
@@ -160,7 +164,7 @@ def check_zero(call: str, zero: int, bits: int, *, is_signed: bool) -> int:
 
 
 def stored_type(bits: int) -> str:
-    """Return the stored type of weights of ``bits`` bits."""
+    """Return the stored type of integer weights of ``bits`` bits."""
     return next(weight for weight, found in WEIGHTS.items() if found == bits)
 
 

@@ -21,7 +21,9 @@ def check(c: MixedConfig, m: int, n: int, k: int, **run: Any) -> None:
     """Run the kernel on random operands. W is packed for a multiple of 64 x 128, of which N and K may be a part."""
     c.check()
     rng = np.random.default_rng([m, n, k])
-    w = weights(-(-n // 64) * 64, -(-k // 128) * 128, 4 if c.weight == "ui4" else 8, c.group, c.scale, zeros=c.zeros)
+    is_float, bits = c.weight == "f8E4M3FN", 4 if c.weight == "ui4" else 8
+    size = -(-n // 64) * 64, -(-k // 128) * 128
+    w = weights(*size, bits, c.group, c.scale, zeros=c.zeros, is_float=is_float)
     words = packed(w, c.scale)
     x, values = rng.standard_normal((m, k)).astype(TYPES[c.element]), w.exact()[:n, :k]
     if c.scaled:
@@ -65,6 +67,17 @@ def test_scaled_weights(weight: str, group: int, zeros: bool, element: str, scal
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("0-False-bf16-f32", "32-True-f16-f16", "128-True-bf16-bf16")
+@pytest.mark.parametrize(
+    ("group", "scaled", "element", "scale"),
+    [x for x in product((32, 64, 128, 0), (False, True), ("f16", "bf16"), ("f16", "bf16", "f32")) if x[0] or not x[1]],
+)
+def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
+    c = SMALL._replace(weight="f8E4M3FN", group=group, element=element, scale=scale, output="f32", scaled=scaled)
+    check(c, 7, 64, 264)
+
+
+@pytest.mark.end_to_end
 @pytest.mark.sample("c1-13-130-456", "c2-3-64-640")
 @pytest.mark.parametrize(
     ("c", "m", "n", "k"),
@@ -100,6 +113,7 @@ def test_wrong_configurations() -> None:
         ({"columns": 128}, "more than 64 columns need 128 rows, and scaled weights unless a row shares a scale"),
         ({"columns": 128, "scaled": True, "rows": 64}, "more than 64 columns need 128 rows, and scaled weights"),
         ({"group": 0, "scaled": True}, "a scale per row multiplies the result; scaled needs groups"),
+        ({"weight": "f8E4M3FN", "zeros": True}, "weights of f8E4M3FN have no zero points"),
         ({"share": 2}, "share needs parts=1 and 8 columns per block"),
         ({"share": 2, "columns": 16, "parts": 2}, "share needs parts=1 and 8 columns per block"),
     ):

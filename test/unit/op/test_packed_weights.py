@@ -48,6 +48,24 @@ def test_one_integer_per_element(bits: int, group: int, scale: str, signed: bool
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), w.exact(), rtol=1e-6)
 
 
+@pytest.mark.end_to_end
+@pytest.mark.parametrize(("group", "scale", "dtype"), [(0, "f32", BF16), (32, "bf16", BF16), (64, "f16", np.float16)])
+def test_floats(group: int, scale: str, dtype: Any) -> None:
+    """Weights of e4m3. A NaN makes its row of weights NaN, and with groups the unpacked weights of its group."""
+    w = weights(70, 130, 8, group, scale, zeros=False, is_float=True)
+    p = op.pack_weight(w.floats, w.scales, device="cpu")
+    assert p.format == f"f8E4M3FN-{f'g{group}' if group else 'row'}-{scale}"
+    x = normal(3, 130, dtype=dtype)
+    check(op.mm_packed(x, p, dtype="f32", device="cpu", checks=["race", "uninit"]), x, w.exact())
+    np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), w.exact(), rtol=1e-6)
+    w.q[5, 129] = 0xFF
+    p = op.pack_weight(w.floats, w.scales, device="cpu")
+    is_nan = np.isnan(op.mm_packed(x, p, device="cpu").astype(np.float32))
+    assert is_nan[:, 5].all() and is_nan.sum() == 3
+    is_nan = np.isnan(op.unpack_weight(p, "f32", device="cpu"))
+    assert is_nan[5, 128:].all() and is_nan.sum() == (130 if group == 0 else 2)
+
+
 @pytest.mark.parametrize("zeros", [None, 0, -3, np.int64(-3)])
 def test_zero_point_of_all_groups(zeros: Any) -> None:
     p = op.pack_weight(W.signed, W.scales, zeros, device="cpu")
@@ -203,7 +221,7 @@ def test_explanation() -> None:
     assert "us  packed weights" in str(many) and many.microseconds < many.other
 
 
-@pytest.mark.parametrize("format", ["ui4-g128-bf16", "ui4-g32-f32-z", "i8-row-f32", "i8-g64-f16-z"])
+@pytest.mark.parametrize("format", ["ui4-g128-bf16", "ui4-g32-f32-z", "f8E4M3FN-row-f32", "i8-g64-f16-z"])
 @pytest.mark.parametrize(
     ("n", "k"), [(8192, 8192), (14336, 4096), (4096, 14336), (64, 128), (1000, 1000), (128256, 4096)]
 )
@@ -220,6 +238,7 @@ def test_chosen_kernels_fit_a_block(format: str, n: int, k: int) -> None:
 X = normal(2, 200)
 BOTH = normal(2, 80)
 GOOD = op.PackedWeight(np.zeros((2, 2 * (1024 + 32)), np.int32), 72, 200, "ui4-g128-f16")
+FLOATS = W.signed.astype(ml_dtypes.float8_e4m3fn)
 QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
 
 
@@ -267,7 +286,18 @@ QWEIGHT, SCALES, QZEROS = gptq(weights(72, 256, 4, 128, "f16", zeros=False))
             op.ShapeError,
             "zeros has shape (72, 1); it must have (72, 2), like scales",
         ),
-        (lambda: op.pack_weight(W.scales, W.scales), op.DtypeError, "w has dtype f16; it must have one of i8, ui8"),
+        (
+            lambda: op.pack_weight(W.scales, W.scales),
+            op.DtypeError,
+            "w has dtype f16; it must have one of i8, ui8, f8E4M3FN",
+        ),
+        (
+            lambda: op.pack_weight(FLOATS, W.scales, 1),
+            op.ArgumentError,
+            "pack_weight: weights of f8E4M3FN have no zero points, and 8 bits; omit zeros and bits",
+        ),
+        (lambda: op.pack_weight(FLOATS, W.scales, bits=4), op.ArgumentError, "have no zero points, and 8 bits"),
+        (lambda: op.pack_weight(FLOATS, W.scales, FLOATS[:, :2]), op.ArgumentError, "have no zero points, and 8 bits"),
         (
             lambda: op.pack_weight(W.signed, W.signed[:, :2]),
             op.DtypeError,

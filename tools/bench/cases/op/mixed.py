@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
+from cute_dialect.kernels.gemm.mixed_input import FLOATS
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, pack_text
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.problems.packed_weights import PackedWeight, format_of
@@ -63,12 +64,16 @@ class Mixed(NamedTuple):
         torch.manual_seed(self.n + self.k)
         f = format_of("mixed", self.format)
         top, groups = 1 << f.bits, f.groups(self.k)
-        q = torch.randint(0, top, (self.n, self.k), dtype=torch.uint8, device=device)
+        q: torch.Tensor
+        if f.weight in FLOATS:
+            q = torch.randn(self.n, self.k, device=device).to(torch.float8_e4m3fn)
+        else:
+            q = torch.randint(0, top, (self.n, self.k), dtype=torch.uint8, device=device)
         scales = (torch.rand(self.n, groups, device=device) + 0.5).to(dtype(f.scale))
         zeros = torch.randint(0, top, (self.n, groups), dtype=torch.uint8, device=device) if f.zeros else None
         on: Any = {} if device == "cuda" else {"device": "cpu"}
-        points = top // 2 if zeros is None else zeros
-        packed = op.pack_weight(q, scales, points, bits=f.bits, group=f.group or None, **on)
+        middle = 0 if f.weight in FLOATS else top // 2
+        packed = op.pack_weight(q, scales, middle if zeros is None else zeros, bits=f.bits, group=f.group or None, **on)
         x = torch.randn(self.m, self.k, device=device).to(dtype(self.element))
         bias = torch.randn(self.n, device=device).to(dtype(self.element)) if self.bias else None
 
@@ -77,14 +82,14 @@ class Mixed(NamedTuple):
 
         def exact(rows: slice) -> torch.Tensor:
             at = torch.arange(self.k, device=device) // (f.group or self.k)
-            middle = top // 2 if zeros is None else zeros[rows].double()[:, at]
-            return (q[rows].double() - middle) * scales[rows].double()[:, at]
+            points = middle if zeros is None else zeros[rows].double()[:, at]
+            return (q[rows].double() - points) * scales[rows].double()[:, at]
 
         def check() -> float:
             found, worst, wide = ours(), 0.0, x[:: max(1, self.m // 64)].double()
             unit = 2.0**-8 if self.element == "bf16" else 2.0**-11
-            # Unpacked weights are rounded.
-            rounds = 1.0 if self._explained().config is not None else 6.0
+            c = self._explained().config
+            rounds = 1.0 if c is not None and not c.scaled else 6.0  # weights are rounded
             for start in range(0, self.n, 2048):
                 part = slice(start, min(self.n, start + 2048))
                 w = exact(part)
@@ -131,6 +136,8 @@ CASES = (
     *(Mixed(m, n, k) for m in (1, 4, 16, 64, 256) for n, k in SHAPES),
     *(Mixed(m, 8192, 8192, "ui4-g128-f16-z", "f16", bias=True) for m in (1, 16, 64)),
     *(Mixed(m, 8192, 8192, "i8-row-f32") for m in (1, 16, 64, 256)),
+    *(Mixed(m, 8192, 8192, "f8E4M3FN-row-f32") for m in (1, 16, 64, 256)),
+    *(Mixed(m, 8192, 8192, "ui4-g32-bf16") for m in (1, 64, 256, 2048)),
     Mixed(512, 8192, 8192),
     Mixed(2048, 8192, 8192),
 )
