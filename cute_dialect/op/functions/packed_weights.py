@@ -1,8 +1,8 @@
 """GEMM with packed weights: ``op.mm_packed``, and the functions that pack weights of 4 or 8 bits.
 
-Weights are integers, or e4m3, with scales: ``w = (q - z) s``.  Packing orders them once, so that a thread of the kernel reads its
-fragments as they are; see :mod:`cute_dialect.kernels.gemm.weight_packing`.  ``pack_weight`` takes one integer per
-element, ``pack_gptq`` and ``pack_awq`` take the words of such checkpoints.
+Weights are integers, or e4m3, with scales: ``w = (q - z) s``.  Packing orders them once, so that a thread of the kernel
+reads its fragments as they are; see :mod:`cute_dialect.kernels.gemm.weight_packing`.  ``pack_weight`` takes one number
+per element, ``pack_gptq`` and ``pack_awq`` take the words of such checkpoints.
 """
 
 # torch is not installed where types are checked; arrays may belong to any library.
