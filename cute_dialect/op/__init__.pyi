@@ -24,6 +24,9 @@ from cute_dialect.op.functions.flex_attention import (
 from cute_dialect.op.functions.gated import (
     gated as gated,
 )
+from cute_dialect.op.functions.mla import (
+    mla_decode as mla_decode,
+)
 from cute_dialect.op.functions.packed_weights import (
     mm_packed as mm_packed,
     pack_awq as pack_awq,

@@ -1498,6 +1498,53 @@ def _append_kv(d: Draw) -> Call:
     return _simple(d, text, tensors, ours, exact, slack)
 
 
+@_family("mla_decode", 2)
+def _mla_decode(d: Draw) -> Call:
+    dtype, heads, queries = d.rng.choice((F16, BF16)), d.rng.choice((3, 16, 20)), d.rng.choice((1, 2))
+    batch, keys, page = d.size(1, 2), d.rng.choice((1, 63, 64, 65, 130)), d.rng.choice((0, 0, 1, 16, 64))
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    pages = -(-keys // page) if page else 1
+    room = page * pages or keys
+    how: dict[str, Any] = {
+        "causal": d.rng.random() < 0.5,
+        "lse": d.rng.random() < 0.5,
+        "scale": d.rng.choice((None, 0.1)),
+    }
+    how |= {"split_keys": d.rng.choice((None, 1, 2))}
+    table = torch.randperm(batch * pages, generator=d.generator).reshape(batch, pages)
+    given: dict[str, Any] = {"page_table": table.to(d.device, torch.int32)} if page else {}
+    used = torch.randint(0, room + 1, (batch,), generator=d.generator)
+    if d.rng.random() < 0.5:
+        given["seqused_k"] = used.to(d.device, torch.int32)
+    else:
+        used = torch.full((batch,), room)
+    shape = (batch * pages, page, 576) if page else (batch, keys, 576)
+    shape = shape if d.rng.random() < 0.5 else (*shape[:2], 1, 576)
+    tensors = {"q": d.memory((batch, queries, heads, 576), dtype)}
+    tensors["cache"] = d.memory(shape, dtype, layouts=("contiguous", "padded"))
+
+    def exact(q: Any, cache: Any) -> Any:
+        rows = cache.reshape(-1, page or keys, 576)
+        rows = rows[table.to(rows.device)].flatten(1, 2) if page else rows
+        scores = torch.einsum("bshd,bkd->bhsk", q, rows) * (how["scale"] or 576**-0.5)
+        end = used.to(q.device)[:, None, None, None]
+        last = end - queries + 1 + torch.arange(queries, device=q.device)[:, None] if how["causal"] else end
+        scores = scores.masked_fill(torch.arange(room, device=q.device) >= last, -math.inf)
+        lse = torch.logsumexp(scores, -1)
+        powers = torch.exp(scores - lse[..., None].clamp_min(-1e300))
+        out = torch.einsum("bhsk,bkd->bshd", powers, rows[..., :512])
+        return (out, lse) if how["lse"] else out
+
+    def slack(q: Any, cache: Any) -> Any:
+        seen = [x for x in (q, cache) if x.numel()]
+        most = max([float(x.abs().max()) for x in seen], default=0.0)
+        of_out = UNITS[dtype] * most
+        return (of_out, 2.0**-18 * (1 + most)) if how["lse"] else of_out
+
+    text = f"op.mla_decode({how}, used={used.tolist()}, page={page})"
+    return _simple(d, text, tensors, lambda q, cache: op.mla_decode(q, cache, **how, **given, **run), exact, slack)
+
+
 # Mixtures of experts, and sampling
 
 

@@ -589,7 +589,7 @@ PAGES: Mapping[str, Page] = {
             _op("GEMM with packed weights", "functions.packed_weights", "problems.packed_weights"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
-            _op("Attention", "functions.attention", "functions.flex_attention", "functions.rope"),
+            _op("Attention", "functions.attention", "functions.flex_attention", "functions.mla", "functions.rope"),
             _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
             _op("Mixtures of experts and sampling", "functions.routing", "functions.sampling"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions", "functions.gated"),

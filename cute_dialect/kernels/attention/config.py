@@ -17,6 +17,7 @@ from cute_dialect.kernels.common.kernel_names import by
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.backward_config import BackwardConfig
+    from cute_dialect.kernels.attention.latent_config import LatentConfig
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 HEADS = (64, 96, 128, 192, 256)
@@ -46,7 +47,7 @@ BIASES = ("i1", "f16", "bf16", "f32")
 SMEM = DEFAULT_TARGET.shared
 """Shared memory available to a block, in bytes."""
 
-_C = TypeVar("_C", bound="AttentionConfig | BackwardConfig")
+_C = TypeVar("_C", bound="AttentionConfig | BackwardConfig | LatentConfig")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ The time is bound by memory for up to about 64 (query, head) pairs of a sequence
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from collections.abc import Sequence
 from typing import Any
 
 import cute_dialect.lang as cute
@@ -79,7 +78,7 @@ def launch(
     tiles = cute.ceil_div(queries * heads, c.tile_m)
     problem = Problem(
         queries, keys, 1, heads, batch, (None, None), 0, 0, tiles, Problem.units_of(c, tiles, 1, batch, parts), parts,
-        used, table, None,
+        used, 0 if c.used else None, None, None, None, table, None,
     )  # fmt: skip
     mla((KV if c.gathers else tma), rings, mmas, Q, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
@@ -132,9 +131,7 @@ def mla(
 def _pipe(c: LatentConfig, columns: int) -> pipeline.PipelineAsync:
     """Return the pipeline of a part of a tile of the cache, which one consumer releases."""
     if c.gathers:
-        return pipeline.PipelineCpAsync.create(
-            num_stages=1, producer_group=128, consumer_group=128, defer_sync=True
-        )
+        return pipeline.PipelineCpAsync.create(num_stages=1, producer_group=128, consumer_group=128, defer_sync=True)
     consumer = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, 1)
     return pipeline.PipelineTmaAsync.create(
         num_stages=1, producer_group=1, consumer_group=consumer, tx_count=2 * c.tile_n * columns, defer_sync=True

@@ -36,7 +36,7 @@ class LatentConfig(NamedTuple):
     lazy: bool = True  # rescale the accumulator only if a row maximum has grown by more than softmax.SLACK
     sms: int = 132  # multiprocessors of the GPU
 
-    # ---- constants that the tile scheduler of attention reads
+    # ---- constants that the tile scheduler and the softmax of attention read
 
     @property
     def pack(self) -> bool:
@@ -57,6 +57,26 @@ class LatentConfig(NamedTuple):
     def takes_pairs(self) -> bool:
         """False: a work item is one tile."""
         return False
+
+    @property
+    def used_q(self) -> bool:
+        """False: all sequences have the same number of queries."""
+        return False
+
+    @property
+    def padded(self) -> bool:
+        """False: the keys of a sequence begin at its first row."""
+        return False
+
+    @property
+    def chunked(self) -> bool:
+        """False: keys are not in chunks."""
+        return False
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of the probabilities."""
+        return 16
 
     @property
     def block_n(self) -> int:

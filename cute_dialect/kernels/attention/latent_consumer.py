@@ -140,7 +140,9 @@ class LatentConsumer:
         flat = cute.make_tensor(self.q_rope.iterator, cute.make_layout((2, 2, ROPE // 8)))
         for row in cute.range_constexpr(2):
             at = self.row + 8 * row
-            self._load(place, at, [(LATENT + 8 * i + self.column) // 2 for i in range(ROPE // 8)], flat[None, row, None])
+            self._load(
+                place, at, [(LATENT + 8 * i + self.column) // 2 for i in range(ROPE // 8)], flat[None, row, None]
+            )
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.barrier(_QUERIES, 256)
 
@@ -165,7 +167,7 @@ class LatentConsumer:
             at: Step.
             follows: True unless the step is the first one of the tile.
         """
-        c, group, slots, softmax = self.c, self.group, self.slots, self.softmax
+        group, slots, softmax = self.group, self.slots, self.softmax
         parts = [slots.wait(group, part) for part in range(len(PARTS))]
         slots.advance(group)
         self._make_visible()
@@ -275,9 +277,8 @@ class LatentConsumer:
                     for i in cute.range_constexpr(columns // 8):
                         first = self.group * (columns // 2) + 4 * i + lane
                         cute.autovec_copy(plain[None, half, i], cute.local_tile(line, (2,), (first,)))
-                if c.lse and self.group == 0:
-                    if lane == 0:
-                        self.lse[query, head, place.matrix] = logs[half]
+                if c.lse and self.group == 0 and lane == 0:
+                    self.lse[query, head, place.matrix] = logs[half]
 
 
 def _of_two_slots(x: cute.Tensor) -> cute.Tensor:

@@ -49,8 +49,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "OPTIONAL_ARRAYS", "AttentionDispatch", "block_lists", "captured_array", "captured_operands", "check_call",
-    "computed", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix", "tiles_of",
-    "way_of",
+    "computed", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix", "result_array",
+    "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
@@ -311,7 +311,7 @@ def check_call(one: RowCall, form: Form) -> None:
 
 def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
     """Compute a call; return its results, followed by the memory of key slices."""
-    result = _result(one, form)
+    result = result_array(one, form)
     logs = one.result(form.logs, "f32", "lse") if form.lse else None
     results = [result] if logs is None else [result, logs]
     if way.form.keys == 0:
@@ -482,7 +482,7 @@ def log_matrix(logs: Any, form: Form) -> ArrayView:
     return view._replace(shape=shape[::-1], strides=strides[::-1])
 
 
-def _result(one: RowCall, form: Form) -> Any:
+def result_array(one: RowCall, form: Form) -> Any:
     """Return the given array for the result, or a new one with the order of rows and heads of q."""
     given, like = one.views.get("out"), one.views["q"]
     shape = (*like.shape[:-1], form.values)
@@ -493,12 +493,12 @@ def _result(one: RowCall, form: Form) -> Any:
     one.expect("out", shape)
     if 0 not in given.shape and not is_readable(given):
         if given.pointer % 16:
-            raise AlignmentError(f"{CALL}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
+            raise AlignmentError(f"{one.name}: out has address {given.pointer:#x}; pass an out with 16-byte alignment")
         raise LayoutError(
-            f"{CALL}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
+            f"{one.name}: out has strides {given.strides}; pass an out with a last stride of 1 and others that are "
             f"multiples of {element_unit(given)}"
         )
     for key in [name for name in one.views if name != "out"]:
         if overlap(given, one.views[key]):
-            raise LayoutError(f"{CALL}: out shares memory with {key}; pass a separate out")
+            raise LayoutError(f"{one.name}: out shares memory with {key}; pass a separate out")
     return one.arrays["out"]

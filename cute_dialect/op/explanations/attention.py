@@ -43,9 +43,9 @@ _ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32", **dict.fromke
 """Element types of arrays that are given as shapes."""
 Shaped: TypeAlias = Any
 """An array, or the shape of a contiguous one."""
-_PEAK = 989.5
+PEAK = 989.5
 """TFLOP/s of tensor cores with 16-bit operands (NVIDIA H100 and H200 data sheets); twice as many with 8-bit ones."""
-_BANDWIDTH = 4.8
+BANDWIDTH = 4.8
 """TB/s of an H200's memory (data sheet)."""
 
 
@@ -124,12 +124,14 @@ def explain_attention(
     """
     if deterministic is not None:
         check_flag("attention", "deterministic", deterministic)
-    views = {"q": _view(q, element), "k": _view(k, element), "v": _view(k if v is None else v, element)}
+    arrays = {"q": q, "k": k, "v": k if v is None else v}
+    views = {name: view_or_shape("attention", x, element) for name, x in arrays.items()}
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
     more |= {"seqused_q": seqused_q, "leftpad_k": leftpad_k}
     more |= dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
-    views |= {name: _view(x, _ELEMENTS.get(name, "i32")) for name, x in more.items() if x is not None}
+    given = {name: x for name, x in more.items() if x is not None}
+    views |= {name: view_or_shape("attention", x, _ELEMENTS.get(name, "i32")) for name, x in given.items()}
     if views["q"].dtype not in ELEMENTS:
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of {listed(ELEMENTS)}")
     numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype)
@@ -137,7 +139,7 @@ def explain_attention(
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
-    bound = max(flops / _PEAK / 1e6 / (2 if form.output else 1), moved / _BANDWIDTH / 1e6)
+    bound = max(flops / PEAK / 1e6 / (2 if form.output else 1), moved / BANDWIDTH / 1e6)
     way = way_of(form, kernel, split_keys)
     return AttentionExplanation(
         operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
@@ -173,7 +175,7 @@ def explain_flex(
     flops = int(plain.flops * seen)
     return AttentionExplanation(
         operation=FLEX, kernel=way.config.name, flops=flops, bytes=plain.bytes,
-        bound=max(flops / _PEAK / 1e6, plain.bytes / _BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
+        bound=max(flops / PEAK / 1e6, plain.bytes / BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
         copied=plain.copied, seen=seen, backward=backward,
     )  # fmt: skip
 
@@ -229,7 +231,7 @@ def explain_backward(
     flops, moved = forward.flops * 5 // 2, forward.bytes * 2
     return AttentionBackwardExplanation(
         operation="attention_backward", kernel=way.config.name, flops=flops, bytes=moved,
-        bound=max(flops / _PEAK / 1e6, moved / _BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
+        bound=max(flops / PEAK / 1e6, moved / BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
     )  # fmt: skip
 
 
@@ -302,7 +304,7 @@ def multiplications(form: Form) -> int:
     return total
 
 
-def _view(x: Shaped, element: str) -> ArrayView:
+def view_or_shape(call: str, x: Shaped, element: str) -> ArrayView:
     """Return a view of an array; shapes and arrays without memory become arrays on a GPU."""
     if not isinstance(x, tuple | list):
         try:
@@ -314,5 +316,5 @@ def _view(x: Shaped, element: str) -> ArrayView:
         steps = list(accumulate(reversed(shape[1:]), mul, initial=1))
         return ArrayView(0, shape, tuple(reversed(steps)), element, 0, "cuda", None)
     if not hasattr(x, "shape"):
-        raise DtypeError(f"attention: {x!r} is not an array; pass an array or a shape")
+        raise DtypeError(f"{call}: {x!r} is not an array; pass an array or a shape")
     return ArrayView(0, tuple(x.shape), tuple(x.stride()), element_name(x.dtype), 0, "cuda", None)

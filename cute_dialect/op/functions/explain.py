@@ -38,6 +38,7 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     is_of_torch,
 )
+from cute_dialect.op.explanations.mla import explain_latent
 from cute_dialect.op.explanations.packed_weights import explain_mm_packed
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import (
@@ -55,6 +56,7 @@ from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
+from cute_dialect.op.functions.mla import mla_decode
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -105,13 +107,14 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.attention``,
-            ``op.attention_backward``, ``op.flex_attention``, ``op.linear_cross_entropy``, ``op.quantize``,
-            ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``,
-            a convolution, or a function on rows such as ``op.softmax``.
+            ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``, ``op.linear_cross_entropy``,
+            ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``,
+            ``op.sample``, ``op.topk``, a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
-            they are q, k and v; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
-            ``op.dequantize`` the scales, for ``op.route`` and ``op.topk`` ``k``, and for ``op.mm_packed`` a
-            ``PackedWeight``, whose ``data`` may be None; ``op.dispatch`` and ``op.combine`` have three.
+            they are q, k and v, and for ``op.mla_decode`` q and the cache; for functions on rows and
+            ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
+            ``op.topk`` ``k``, and for ``op.mm_packed`` a ``PackedWeight``, whose ``data`` may be None; ``op.dispatch``
+            and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -161,6 +164,8 @@ def explain(
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     if function is gated and not more:
         return of_gpu(explain_gated(a, applied, element))
+    if function is mla_decode:
+        return of_gpu(explain_latent(a, b, element=element, **more))
     if function is route:
         return of_gpu(explain_route(a, element, {"k": b, **more}, bias is not None))
     if function is dispatch:
@@ -209,8 +214,8 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.linear_cross_entropy, "
-            "op.quantize, op.route, a convolution or a function on rows"
+            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.mla_decode, "
+            "op.linear_cross_entropy, op.quantize, op.route, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 

@@ -14,6 +14,7 @@ from cute_dialect.op.operators import (
     gemm,
     grouped,
     linear_cross_entropy,
+    mla,
     packed_weights,
     routing,
     rows,
@@ -151,6 +152,12 @@ OPERATORS = (
         "(Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor k, Tensor v, Tensor seqused_k, Tensor? page_table, "
         "Tensor? cos, Tensor? sin, Tensor? offsets, bool interleaved, str layout) -> ()",
         attention.append, attention.fake_append, mutates=("k_cache", "v_cache"),
+    ),
+    Operator(
+        "mla_decode",
+        "(Tensor q, Tensor cache, Tensor? page_table, Tensor? seqused_k, SymInt? max_seqlen_k, bool causal, "
+        f"float? scale, bool lse) -> {_PAIR}",
+        mla.forward, mla.fake,
     ),
     # Quantization.
     Operator("quantize", f"(Tensor x, str dtype, str regions) -> {_PAIR}", rows.quantize, rows.fake_quantize),

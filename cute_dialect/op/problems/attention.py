@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_pages",
-    "check_rising", "direction_of", "element_of", "element_unit", "expanded_strides", "form_of", "is_number",
-    "is_readable", "numbers_of", "window_of",
+    "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_lengths",
+    "check_pages", "check_rising", "check_table", "direction_of", "element_of", "element_unit", "expanded_strides",
+    "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -172,7 +172,7 @@ def form_of(
     page = pages = 0
     if table is not None:
         sequences = views["cu_seqlens_q"].shape[0] - 1 if packed else batch
-        pages, page = batch_k, _check_table(table, sequences, keys)
+        pages, page = batch_k, check_table(CALL, table, sequences, keys)
         batch_k, keys = batch, keys * table.shape[-1]
     if views["v"].shape[:-1] != views["k"].shape[:-1]:
         raise ShapeError(
@@ -200,17 +200,17 @@ def form_of(
     grown, chunk = _count("seqused_k_offset", grown), _count("attention_chunk", chunk)
     used = views.get("seqused_k")
     if used is not None:
-        _check_lengths("seqused_k", used, batch, keys, views.get("cu_seqlens_k"), grown)
+        check_lengths(CALL, "seqused_k", used, batch, keys, views.get("cu_seqlens_k"), grown)
     elif grown:
         raise UnsupportedError(f"{CALL}: seqused_k_offset is {grown}, but there is no seqused_k; omit seqused_k_offset")
     used_q, pad = views.get("seqused_q"), views.get("leftpad_k")
     if used_q is not None:
-        _check_lengths("seqused_q", used_q, batch, queries, views.get("cu_seqlens_q"))
+        check_lengths(CALL, "seqused_q", used_q, batch, queries, views.get("cu_seqlens_q"))
     if pad is not None:
         for name in ("page_table", "mask"):
             if name in views:
                 raise UnsupportedError(f"{CALL}: leftpad_k cannot be combined with {name}; omit one of them")
-        _check_lengths("leftpad_k", pad, batch, keys, views.get("cu_seqlens_k"))
+        check_lengths(CALL, "leftpad_k", pad, batch, keys, views.get("cu_seqlens_k"))
     if scale is None:
         scale = 1 / math.sqrt(size)
     if not is_number(scale) or not math.isfinite(scale):
@@ -295,14 +295,14 @@ def _float_of(view: ArrayView, offset: int) -> float:
     return ctypes.c_float.from_address(view.pointer + 4 * offset).value
 
 
-def _check_table(table: ArrayView, batch: int, page: int) -> int:
+def check_table(call: str, table: ArrayView, batch: int, page: int) -> int:
     """Return the checked page size.  Raises DtypeError, ShapeError, UnsupportedError."""
     if table.dtype != "i32":
-        raise DtypeError(f"{CALL}: page_table has dtype {table.dtype}; pass an i32 array")
+        raise DtypeError(f"{call}: page_table has dtype {table.dtype}; pass an i32 array")
     if len(table.shape) != 2 or table.shape[0] != batch:
-        raise ShapeError(f"{CALL}: page_table has shape {table.shape}; pass an array of shape ({batch}, pages)")
+        raise ShapeError(f"{call}: page_table has shape {table.shape}; pass an array of shape ({batch}, pages)")
     if page < 1:
-        raise ShapeError(f"{CALL}: k has pages of 0 keys; pass pages of 1 or more")
+        raise ShapeError(f"{call}: k has pages of 0 keys; pass pages of 1 or more")
     return page
 
 
@@ -328,26 +328,28 @@ def _count(name: str, x: object) -> int:
     return found
 
 
-def _check_lengths(name: str, used: ArrayView, batch: int, rows: int, begins: ArrayView | None, grown: int = 0) -> None:
+def check_lengths(
+    call: str, name: str, used: ArrayView, batch: int, rows: int, begins: ArrayView | None = None, grown: int = 0
+) -> None:  # fmt: skip
     """Check a length of each sequence, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError.
 
     Args:
-        name: the argument.
+        call, name: the function and the argument, for errors.
         rows: largest length.
         begins: offsets of packed sequences, or None.
         grown: rows of each sequence in addition to its length.
     """
     if used.dtype != "i32":
-        raise DtypeError(f"{CALL}: {name} has dtype {used.dtype}; pass an i32 array")
+        raise DtypeError(f"{call}: {name} has dtype {used.dtype}; pass an i32 array")
     if used.shape != (batch,):
-        raise ShapeError(f"{CALL}: {name} has shape {used.shape}; pass one length per sequence, ({batch},)")
+        raise ShapeError(f"{call}: {name} has shape {used.shape}; pass one length per sequence, ({batch},)")
     if used.strides[0] != 1 and batch > 1:
-        raise LayoutError(f"{CALL}: {name} has strides {used.strides}; pass a contiguous array")
+        raise LayoutError(f"{call}: {name} has strides {used.strides}; pass a contiguous array")
     if used.device < 0:
         room = [rows] * batch if begins is None else [y - x for x, y in pairwise(numbers_of(begins))]
         for length, most in zip(numbers_of(used), room):
             if not 0 <= length <= most - grown:
-                raise ShapeError(f"{CALL}: {name} has a length of {length}; pass lengths from 0 to {most - grown}")
+                raise ShapeError(f"{call}: {name} has a length of {length}; pass lengths from 0 to {most - grown}")
 
 
 def _with_score_arrays(form: Form, views: Mapping[str, ArrayView]) -> Form:

@@ -68,6 +68,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "merge_attention": lambda: op.merge_attention(HEADS[None], LSE[None]),
     "flex_attention": lambda: op.flex_attention(HEADS, HEADS, HEADS),
     "create_block_mask": lambda: op.create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128),
+    "mla_decode": lambda: op.mla_decode(np.ones((1, 1, 16, 576), np.float16), np.ones((1, 64, 576), np.float16)),
     "rope": lambda: op.rope(HEADS, ANGLES, ANGLES),
     "append_kv": lambda: op.append_kv(HEADS, HEADS.copy(), HEADS[:, :, :1], HEADS[:, :, :1], USED),
     "mm_packed": lambda: op.mm_packed(A.repeat(2, 1), PACKED),
