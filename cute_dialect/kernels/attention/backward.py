@@ -43,7 +43,6 @@ from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_consumer import BackwardConsumer
 from cute_dialect.kernels.attention.backward_producer import BackwardProducer, DqWriter
 from cute_dialect.kernels.attention.backward_rows import (
-    LOG2_E,
     Workspaces,
     begins_type,
     delta_text,
@@ -163,7 +162,6 @@ def launch(
         Workspaces(stats, dq_sum, turns, kv_sum),
         (dK, dV),
         problem,
-        scale * LOG2_E,
         scale,
         (captured, sums),
         config,
@@ -194,8 +192,8 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 @cute.kernel(min_blocks=1)
 def backward(
     tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
-    results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, factor: cute.Float32,
-    scale: cute.Float32, captured: tuple[Any, Any], config: cute.Constexpr[BackwardConfig],
+    results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, scale: cute.Float32,
+    captured: tuple[Any, Any], config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -249,7 +247,7 @@ def backward(
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
-        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, factor, scale, captured, s_steps).run()
+        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, captured, s_steps).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
+from cute_dialect.kernels.attention.backward_rows import LOG2_E
 from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
@@ -49,18 +50,25 @@ class BackwardConsumer:
             consumers exchange it; the statistics; the buffers of dq.
         rings: Those of K, V, Q and dO.
         results: dk and dv in global memory, or None if the writers add them.
-        factor, scale: Factor of the scores in powers of two, and of the gradients.
+        scale: Factor of the scores.
         captured: Inputs of the functions of scores, and accumulators of their gradients.
         s_steps: With a block mask, the head and the tile of each slot of Q in shared memory; else None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
-        rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], factor: cute.Float32,
-        scale: cute.Float32, captured: tuple[Any, Any], s_steps: cute.Tensor | None,
+        rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
+        captured: tuple[Any, Any], s_steps: cute.Tensor | None,
     ):  # fmt: skip
         c = tiles.c
-        self.c, self.tiles, self.group, self.results, self.factor, self.scale = c, tiles, group, results, factor, scale
+        self.c, self.tiles, self.group, self.results, self.factor, self.scale = (
+            c,
+            tiles,
+            group,
+            results,
+            scale * LOG2_E,
+            scale,
+        )
         self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, sPt, self.s_stats, self.s_dq = smem

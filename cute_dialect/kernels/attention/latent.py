@@ -35,10 +35,16 @@ which the producer does more work."""
 
 @cute.jit
 def launch(
-    Q: cute.Tensor, KV: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None, scale: cute.Float32,
-    parts: cute.Int32 | None = None, used: cute.Tensor | None = None, table: cute.Tensor | None = None,
+    Q: cute.Tensor,
+    KV: cute.Tensor,
+    out: cute.Tensor,
+    lse: cute.Tensor | None,
+    scale: cute.Float32,
+    parts: cute.Int32 | None = None,
+    used: cute.Tensor | None = None,
+    table: cute.Tensor | None = None,
     config: cute.Constexpr[LatentConfig] = DEFAULT,
-):  # fmt: skip
+):
     """Launch the kernel of a configuration.
 
     Args:
@@ -55,13 +61,17 @@ def launch(
     c.check()
     dtype, modes, source = number(c.element), warpgroup.OperandMajorMode, warpgroup.OperandSource
     one, two, tile, values = (1, 1, 1), (1, c.consumers, 1), (64, c.tile_n), (64, LATENT // c.consumers)
-    mmas = tuple([
-        hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, major, cute.Float32, layout, shape, a)
-        for major, layout, shape, a in (
-            (modes.K, one, tile, source.SMEM), (modes.K, one, tile, source.RMEM),
-            (modes.MN, two, values, source.RMEM), (modes.MN, two, values, source.SMEM),
-        )
-    ])  # fmt: skip
+    mmas = tuple(
+        [
+            hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, major, cute.Float32, layout, shape, a)
+            for major, layout, shape, a in (
+                (modes.K, one, tile, source.SMEM),
+                (modes.K, one, tile, source.RMEM),
+                (modes.MN, two, values, source.RMEM),
+                (modes.MN, two, values, source.SMEM),
+            )
+        ]
+    )
     rows = utils.LayoutEnum.ROW_MAJOR
     rings = (
         hopper.make_smem_layout_a(rows, (c.tile_m, None, LATENT), dtype, 1),
@@ -77,9 +87,25 @@ def launch(
     keys = KV.shape[0] * (table.shape[0] if c.page else 1)
     tiles = cute.ceil_div(queries * heads, c.tile_m)
     problem = Problem(
-        queries, keys, 1, heads, batch, (None, None), 0, 0, tiles, Problem.units_of(c, tiles, 1, batch, parts), parts,
-        used, 0 if c.used else None, None, None, None, table, None,
-    )  # fmt: skip
+        queries,
+        keys,
+        1,
+        heads,
+        batch,
+        (None, None),
+        0,
+        0,
+        tiles,
+        Problem.units_of(c, tiles, 1, batch, parts),
+        parts,
+        used,
+        0 if c.used else None,
+        None,
+        None,
+        None,
+        table,
+        None,
+    )
     mla((KV if c.gathers else tma), rings, mmas, Q, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
@@ -87,9 +113,16 @@ def launch(
 
 @cute.kernel(min_blocks=1)
 def mla(
-    cache: Any, rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], Q: cute.Tensor, out: cute.Tensor,
-    lse: cute.Tensor | None, problem: Problem, scale: cute.Float32, config: cute.Constexpr[LatentConfig],
-):  # fmt: skip
+    cache: Any,
+    rings: tuple[LayoutLike, ...],
+    mmas: tuple[cute.TiledMma, ...],
+    Q: cute.Tensor,
+    out: cute.Tensor,
+    lse: cute.Tensor | None,
+    problem: Problem,
+    scale: cute.Float32,
+    config: cute.Constexpr[LatentConfig],
+):
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0 and not c.gathers:

@@ -63,9 +63,16 @@ class LatentConsumer:
     """
 
     def __init__(
-        self, tiles: Tiles, group: int, operands: LatentOperands, slots: CacheSlots, queries: cute.Tensor,
-        out: cute.Tensor, lse: cute.Tensor | None, factor: cute.Float32,
-    ):  # fmt: skip
+        self,
+        tiles: Tiles,
+        group: int,
+        operands: LatentOperands,
+        slots: CacheSlots,
+        queries: cute.Tensor,
+        out: cute.Tensor,
+        lse: cute.Tensor | None,
+        factor: cute.Float32,
+    ):
         self.tiles, self.group, self.operands, self.slots = tiles, group, operands, slots
         self.queries, self.out, self.lse = queries, out, lse
         self.c, o = tiles.c, operands

@@ -56,9 +56,14 @@ class LatentProducer:
     """
 
     def __init__(
-        self, c: LatentConfig, tiles: Tiles, tma: TmaMatrix, smem: cute.Tensor, slots: CacheSlots,
+        self,
+        c: LatentConfig,
+        tiles: Tiles,
+        tma: TmaMatrix,
+        smem: cute.Tensor,
+        slots: CacheSlots,
         own: cute.Pointer | None = None,
-    ):  # fmt: skip
+    ):
         self.c, self.tiles, self.smem, self.slots, self.own = c, tiles, smem, slots, own
         self.atom, self.coords = tma
         self.boxes = cute.flat_divide(smem, (c.rows_loaded, BOX))
@@ -117,9 +122,12 @@ class LatentProducer:
             boxes = cute.flat_divide(rows, (c.rows_loaded, BOX))
             for box in range(first, first + PARTS[part] // BOX):
                 target, source = cpasync.tma_partition(
-                    self.atom, 0, cute.make_layout(1), cute.group_modes(self.boxes[None, None, i, box, None], 0, 2),
+                    self.atom,
+                    0,
+                    cute.make_layout(1),
+                    cute.group_modes(self.boxes[None, None, i, box, None], 0, 2),
                     cute.group_modes(boxes[None, None, 0, box], 0, 2),
-                )  # fmt: skip
+                )
                 cute.copy(self.atom, source, target[None, slot + nothing_of(at)], tma_bar_ptr=barrier)
 
     def _last(self, place: Place, at: Int) -> None:

@@ -160,6 +160,8 @@ def computed_latent(one: RowCall, way: LatentDispatch) -> list[Any]:
     one.launch(
         way.kernels[1],
         sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values)),
-        ends._replace(shape=(rows, way.parts), strides=(1, rows)), out, lines,
-    )  # fmt: skip
+        ends._replace(shape=(rows, way.parts), strides=(1, rows)),
+        out,
+        lines,
+    )
     return results

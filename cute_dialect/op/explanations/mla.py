@@ -70,10 +70,19 @@ class LatentExplanation(Explanation):
 
 
 def explain_latent(
-    q: Shaped, cache: Shaped, *, page_table: Shaped = None, seqused_k: Shaped = None, max_seqlen_k: int | None = None,
-    causal: bool = False, scale: float | None = None, lse: bool = False, kernel: LatentConfig | str | None = None,
-    split_keys: int | None = None, element: str = "f16",
-) -> LatentExplanation:  # fmt: skip
+    q: Shaped,
+    cache: Shaped,
+    *,
+    page_table: Shaped = None,
+    seqused_k: Shaped = None,
+    max_seqlen_k: int | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    lse: bool = False,
+    kernel: LatentConfig | str | None = None,
+    split_keys: int | None = None,
+    element: str = "f16",
+) -> LatentExplanation:
     """Return the explanation of a call of :func:`cute_dialect.op.mla_decode`.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``.  All keys of the cache are counted, or
@@ -94,6 +103,15 @@ def explain_latent(
     q_view = views["q"]
     copies = () if is_readable(q_view) else (("q", 2 * rows * form.size),)
     return LatentExplanation(
-        operation=MLA, kernel=way.config.name, flops=flops, bytes=moved, bound=max(bounds), kernels=way.kernels,
-        form=form, way=way, compute_bound=bounds[0], memory_bound=bounds[1], copies=copies,
-    )  # fmt: skip
+        operation=MLA,
+        kernel=way.config.name,
+        flops=flops,
+        bytes=moved,
+        bound=max(bounds),
+        kernels=way.kernels,
+        form=form,
+        way=way,
+        compute_bound=bounds[0],
+        memory_bound=bounds[1],
+        copies=copies,
+    )

@@ -30,11 +30,22 @@ _TABLES = ("page_table", "seqused_k")
 
 
 def mla_decode(
-    q: Array, cache: Array, *, page_table: Array = None, seqused_k: Array = None, max_seqlen_k: int | None = None,
-    causal: bool = False, scale: float | None = None, lse: bool = False, out: Array = None,
-    kernel: LatentConfig | str | None = None, split_keys: int | None = None, device: object = None,
-    stream: object = None, **run: Unpack[Interpreted],
-) -> Array:  # fmt: skip
+    q: Array,
+    cache: Array,
+    *,
+    page_table: Array = None,
+    seqused_k: Array = None,
+    max_seqlen_k: int | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    lse: bool = False,
+    out: Array = None,
+    kernel: LatentConfig | str | None = None,
+    split_keys: int | None = None,
+    device: object = None,
+    stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:
     """Return multi-head latent attention of DeepSeek models, (B, S, H, 512), on a cache of latent vectors.
 
     All heads share the cache: its rows are their keys, and the first 512 columns of the rows are their values.  A row
@@ -84,9 +95,16 @@ def mla_decode(
 
 
 def decoded(
-    q: Array, cache: Array, page_table: Array, seqused_k: Array, numbers: tuple[Any, ...], out: Array = None,
-    device: object = None, stream: object = None, run: Interpreted | None = None,
-) -> Array:  # fmt: skip
+    q: Array,
+    cache: Array,
+    page_table: Array,
+    seqused_k: Array,
+    numbers: tuple[Any, ...],
+    out: Array = None,
+    device: object = None,
+    stream: object = None,
+    run: Interpreted | None = None,
+) -> Array:
     """Compute :func:`mla_decode`.
 
     Args:

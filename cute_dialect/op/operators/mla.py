@@ -14,14 +14,24 @@ from cute_dialect.op.functions.mla import decoded
 
 
 def forward(
-    q: Tensor, cache: Tensor, page_table: Tensor | None, seqused_k: Tensor | None, max_seqlen_k: int | None,
-    causal: bool, scale: float | None, lse: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    q: Tensor,
+    cache: Tensor,
+    page_table: Tensor | None,
+    seqused_k: Tensor | None,
+    max_seqlen_k: int | None,
+    causal: bool,
+    scale: float | None,
+    lse: bool,
+) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``, which is empty if it is not needed."""
     found = decoded(
-        q, cache, page_table, seqused_k, (causal, scale, lse, max_seqlen_k, None, None),
+        q,
+        cache,
+        page_table,
+        seqused_k,
+        (causal, scale, lse, max_seqlen_k, None, None),
         device="cpu" if q.device.type == "cpu" else None,
-    )  # fmt: skip
+    )
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 

@@ -330,7 +330,7 @@ def _count(name: str, x: object) -> int:
 
 def check_lengths(
     call: str, name: str, used: ArrayView, batch: int, rows: int, begins: ArrayView | None = None, grown: int = 0
-) -> None:  # fmt: skip
+) -> None:
     """Check a length of each sequence, its values in CPU memory too.  Raises DtypeError, ShapeError, LayoutError.
 
     Args:

@@ -26,11 +26,17 @@ MLA = "mla_decode"
 """Name of the function in errors."""
 
 LATENT_SPELLINGS = {
-    **SPELLINGS, "k_cache": "use cache", "kv_cache": "use cache", "blocked_k": "use cache", "k": "use cache",
-    "v": "omit it: values are the first columns of the cache", "window": "omit it: windows are not supported",
-    "head_dim_v": f"omit it: values have {LATENT} columns", "tile_scheduler_metadata": "omit it; see split_keys",
+    **SPELLINGS,
+    "k_cache": "use cache",
+    "kv_cache": "use cache",
+    "blocked_k": "use cache",
+    "k": "use cache",
+    "v": "omit it: values are the first columns of the cache",
+    "window": "omit it: windows are not supported",
+    "head_dim_v": f"omit it: values have {LATENT} columns",
+    "tile_scheduler_metadata": "omit it; see split_keys",
     "layout": "omit it: q is (B, S, H, D)",
-}  # fmt: skip
+}
 """Arguments of other functions and libraries -> what :func:`cute_dialect.op.mla_decode` has instead."""
 
 _ROW = LATENT + ROPE
@@ -96,6 +102,23 @@ def latent_form(views: Mapping[str, ArrayView], causal: object, scale: object, l
     if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool) or longest < 0):
         raise ShapeError(f"{MLA}: max_seqlen_k is {longest!r}; pass an integer of 0 or more")
     return Form(
-        q.dtype, "bshd", False, batch, heads, heads, queries, keys, _ROW, float(scale),
-        "right" if causal and queries > 1 else "full", True, 0, 0, lse, None, LATENT, used=used is not None, page=page,
-    )  # fmt: skip
+        q.dtype,
+        "bshd",
+        False,
+        batch,
+        heads,
+        heads,
+        queries,
+        keys,
+        _ROW,
+        float(scale),
+        "right" if causal and queries > 1 else "full",
+        True,
+        0,
+        0,
+        lse,
+        None,
+        LATENT,
+        used=used is not None,
+        page=page,
+    )
