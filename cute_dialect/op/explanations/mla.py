@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from cute_dialect.kernels.attention.latent_config import LatentConfig
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.execute.mla import LatentDispatch, choose_latent
 from cute_dialect.op.explanations.attention import BANDWIDTH, PEAK, multiplications, view_or_shape
 from cute_dialect.op.explanations.gemm import Explanation, Line
@@ -79,22 +79,27 @@ def explain_latent(
     causal: bool = False,
     scale: float | None = None,
     lse: bool = False,
-    kernel: LatentConfig | str | None = None,
-    split_keys: int | None = None,
     element: str = "f16",
+    **chosen: Any,
 ) -> LatentExplanation:
     """Return the explanation of a call of :func:`cute_dialect.op.mla_decode`.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``.  All keys of the cache are counted, or
     ``max_seqlen_k`` keys of each sequence.
+
+    Args:
+        chosen: ``kernel`` and ``split_keys``.
     """
+    for key in chosen:
+        if key not in ("kernel", "split_keys"):
+            raise ArgumentError(f"explain: {MLA} is not explained with {key}; omit it")
     given = {"q": (q, element), "cache": (cache, element), "page_table": (page_table, "i32")}
     given["seqused_k"] = seqused_k, "i32"
     views = {name: view_or_shape(MLA, x, kind) for name, (x, kind) in given.items() if x is not None}
     if views["q"].dtype not in ("bf16", "f16"):
         raise UnsupportedError(f"{MLA}: q has dtype {views['q'].dtype}; pass an array of bf16 or f16")
     form = latent_form(views, causal, scale, lse, max_seqlen_k)
-    way = choose_latent(form, kernel, split_keys, max_seqlen_k)
+    way = choose_latent(form, longest=max_seqlen_k, **chosen)
     seen = form if max_seqlen_k is None else form._replace(keys=min(form.keys, max_seqlen_k))
     flops = 2 * (form.size + form.values) * form.heads * form.batch * multiplications(seen)
     rows = form.batch * form.queries * form.heads

@@ -165,7 +165,8 @@ def explain(
     if function is gated and not more:
         return of_gpu(explain_gated(a, applied, element))
     if function is mla_decode:
-        return of_gpu(explain_latent(a, b, element=element, **more))
+        given = {**more, "out": out} if out is not None else more
+        return of_gpu(explain_latent(a, b, element=element, **given))
     if function is route:
         return of_gpu(explain_route(a, element, {"k": b, **more}, bias is not None))
     if function is dispatch:

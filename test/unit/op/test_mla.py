@@ -129,6 +129,8 @@ def test_explanation_has_both_bounds() -> None:
     assert many.bound == many.compute_bound > many.memory_bound and many.way.parts == 1
     assert many.flops == 2 * 64 * 128 * 4096 * 1088 and many.bytes == 2 * 64 * (4096 * 576 + 128 * 1088)
     assert "of 64 keys, loaded by TMA" in str(many) and "73.8 us" in str(many) and "(66.6 us)" in str(many)
+    with pytest.raises(op.ArgumentError, match="mla_decode is not explained with out; omit it"):
+        op.explain(op.mla_decode, (1, 1, 16, 576), (1, 64, 576), (1, 1, 16, 512))
     paged = op.explain(op.mla_decode, (1, 2, 16, 576), (9, 1, 1, 576), page_table=(1, 300), causal=True)
     assert "copied by cp.async" in str(paged) and paged.kernel == "mla-f16-576-right-lse-split-64x64-page1"
 
