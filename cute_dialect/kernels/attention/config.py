@@ -156,6 +156,7 @@ class AttentionConfig(NamedTuple):
     block_n: int = 0  # keys of a block, a multiple of tile_n
     # Operands of 8 bits. V is transposed in shared memory, and probabilities are multiplied by 2^8 before rounding.
     output: str = ""  # element type of the result, one of OUTPUTS; "" for that of the operands
+    emulated: int = 0  # exponentials, of every 8, that FMAs compute instead of the special function unit
     descale: str = ""  # the operands, of "qkv", that have a factor for each key head of each sequence
 
     @property
@@ -283,6 +284,8 @@ class AttentionConfig(NamedTuple):
             raise ValueError(
                 f"output is {self.output!r}; use one of {', '.join(OUTPUTS)} for 8-bit elements, or '' for others"
             )
+        if not 0 <= self.emulated <= 8 or (self.emulated and self.bits != 8):
+            raise ValueError(f"emulated is {self.emulated}; use 0 to 8 for 8-bit elements, or 0 for others")
         if self.descale not in (DESCALES if self.bits == 8 else ("",)):
             raise ValueError(f"descale is {self.descale!r}; use letters of 'qkv', in this order, for 8-bit elements")
         if self.head not in HEADS:
@@ -387,7 +390,7 @@ _NAMES = KernelNames(
     },
     numbers={
         "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",
-        "pairs": "pairs", "sms": "sms", "bm": "block_m", "bn": "block_n",
+        "pairs": "pairs", "e": "emulated", "sms": "sms", "bm": "block_m", "bn": "block_n",
     },
     elements=("bias", "sinks", "functions", "output", "descale"),
 )  # fmt: skip

@@ -72,7 +72,7 @@ class Transposer:
         # Bytes of a row of a swizzle atom: of elements in the loaded buffer, and of keys in the transposed one.
         self.elements, self.keys = atom_bytes(c.value_head), atom_bytes(c.tile_n)
         # The pieces of a batch are loaded before they are stored, to hide latency.
-        self.together = 4 if self.elements >= 64 else 2
+        self.together = 4 if self.elements >= 64 and c.consumers < 3 and not c.reads_past_end else 2
         # A lane passes the even element of its pair first, or the odd one in the upper half of the warp. The eight
         # rows that stmatrix stores at once then have different numbers modulo 8, and different banks.
         upper = lane // 16
