@@ -50,6 +50,14 @@ from cute_dialect.op.functions.sampling import (
     sample as sample,
     topk as topk,
 )
+from cute_dialect.op.functions.sparse_weights import (
+    compress_2_4 as compress_2_4,
+    expand_2_4 as expand_2_4,
+    mm_sparse as mm_sparse,
+)
+from cute_dialect.op.problems.sparse_weights import (
+    SparseWeight as SparseWeight,
+)
 from cute_dialect.op.functions.rope import (
     append_kv as append_kv,
     rope as rope,

@@ -34,6 +34,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConf
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
+from cute_dialect.kernels.gemm.sparse import SparseConfig, compress_text, sparse_gemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
 from cute_dialect.kernels.rows.forward import row_text
@@ -45,6 +46,7 @@ from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.rows.topk import TopkConfig, topk_text
+from cute_dialect.pipelines import compile as compile_cute
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
@@ -622,6 +624,38 @@ def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
     return Subject(name, lambda: mixed_input_text(c), "launch", problems, right)
 
 
+def _sparse(name: str, c: GemmConfig, *shapes: tuple[int, int, int]) -> Subject:
+    """C = A B^T of small integers with a 2:4 sparse A; shapes are (M, N, K)."""
+
+    def make(shape: tuple[int, int, int]) -> list[Any]:
+        m, n, k = shape
+        rng = np.random.default_rng(m + n + k)
+        kept = rng.random((m, k // 4, 4)).argsort(-1) < 2
+        a = (rng.integers(-2, 3, kept.shape) * kept).reshape(m, k).astype(np.float16)
+        kept, words = np.zeros((m, k // 2), np.float16), np.zeros((-(-m // 64), -(-k // 128) * 256), np.int32)
+        compress = compile_cute(compress_text(), emit="base").kernel("launch_compress")
+        compress(a, kept, words, np.zeros(1, np.int32), device="cpu")
+        exact = _integers(rng, (n, k), "f16")
+        return [kept, exact, np.full((n, m), np.nan, np.float16).T, words, a]
+
+    made = {s: make(s) for s in shapes}
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        _, b, c = arrays[:3]
+        a = made[c.shape[0], c.shape[1], b.shape[1]][4]
+        return bool((c == a.astype(np.float64) @ b.T.astype(np.float64)).all())
+
+    def fresh(s: tuple[int, int, int]) -> list[Any]:
+        kept, b, c, words, _ = made[s]
+        return [kept.copy(), b.copy(), np.full(c.shape[::-1], np.nan, np.float16).T, words.copy()]
+
+    text = partial(sparse_gemm_text, SparseConfig(c))
+    return Subject(name, text, "launch", [partial(fresh, s) for s in shapes], right)
+
+
+SPARSE = GemmConfig(tile=(64, 32, 64), stages=2, major_c="m", cluster_m=1, deferred=False, sms=1)
+
+
 MIXED = MixedConfig(rows=64, stages=2, output="f32", zeros=True)
 
 
@@ -672,6 +706,8 @@ def subjects() -> list[Subject]:
         _sample(1300),
         _sample_of_candidates(1300),
         _topk(1301, 2048, 7),
+        _sparse("sparse GEMM", SPARSE, (72, 40, 272)),
+        _sparse("sparse GEMM, B shared", SPARSE._replace(cluster_m=2, sms=2), (136, 40, 400)),
         _topk(600, 32, 9),
         _norm_quantize(2, 500),
         _norm_quantize(2, 501),

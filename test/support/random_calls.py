@@ -894,6 +894,49 @@ def _mm_packed(d: Draw) -> Call:
     return _simple(d, f"op.mm_packed({w._replace(scale=F32)})", tensors, ours, exact, slack)
 
 
+def _sparse(d: Draw) -> tuple[Any, Any]:
+    """Return a type, and 2:4 sparse weights of random shape."""
+    n, k, dtype = 8 * d.rng.choice((1, 3, 9, 25)), 16 * d.rng.choice((1, 4, 9, 17)), d.rng.choice((F16, BF16))
+    kept = torch.rand(n, k // 4, 4, generator=d.generator).argsort(-1) < 2
+    values = d.values((n, k), dtype, 1.0).cpu()
+    return dtype, torch.where(kept.reshape(n, k), values, torch.zeros((), dtype=values.dtype))
+
+
+@_family("mm_sparse", 2)
+def _mm_sparse(d: Draw) -> Call:
+    dtype, w = _sparse(d)
+    m, (n, k) = d.size(1, 5, 17, 40, 130), w.shape
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {"x": d.memory((m, k), dtype), "w": d.memory((n, k), dtype, w)}
+    if d.rng.random() < 0.5:
+        tensors["bias"] = d.memory((n,), dtype)
+
+    def ours(x: Any, w: Any, bias: Any = None) -> Any:
+        return op.mm_sparse(x, op.compress_2_4(w, **run), bias, **run)
+
+    return _simple(
+        d, "op.mm_sparse()", tensors, ours, lambda x, w, bias=0.0: x @ w.T + bias,
+        lambda x, w, bias=0.0: accumulation(F16, k) * (x.abs() @ w.abs().T),
+    )  # fmt: skip
+
+
+@_family("compress_2_4", 1)
+def _compress(d: Draw) -> Call:
+    dtype, w = _sparse(d)
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    return _simple(
+        d, "op.compress_2_4()", {"w": d.memory(w.shape, dtype, w)},
+        lambda w: op.expand_2_4(op.compress_2_4(w, **run), **run), lambda w: w,
+    )  # fmt: skip
+
+
+@_family("expand_2_4", 1)
+def _expand(d: Draw) -> Call:
+    call = _compress(d)
+    call.text = call.text.replace("compress_2_4", "expand_2_4")
+    return call
+
+
 @_family("transpose", 2)
 def _transpose(d: Draw) -> Call:
     shape, dtype = (d.size(1, 33, 64, 300), d.size(1, 33, 64, 257)), d.rng.choice((F16, BF16, F32))

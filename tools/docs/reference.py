@@ -587,6 +587,7 @@ PAGES: Mapping[str, Page] = {
         (
             _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
             _op("GEMM with packed weights", "functions.packed_weights", "problems.packed_weights"),
+            _op("GEMM with sparse weights", "functions.sparse_weights", "problems.sparse_weights"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.flex_attention", "functions.mla", "functions.rope"),

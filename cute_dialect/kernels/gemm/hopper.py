@@ -197,14 +197,20 @@ def allocate(c: GemmConfig, atoms: Sequence[Any], rings: Any) -> tuple[Any, Any,
     return sA, sB, cute.arch.alloc_smem(cute.Uint8, c.consumers * c.buffers * BUFFER, alignment=1024)
 
 
-def ring_between(c: GemmConfig) -> tuple[Any, Any]:
-    """Initialize the barriers of the stage ring and return its producer and consumer ends."""
-    # A slot is released per warpgroup, or per warp if each warp reads A to registers itself.
-    agent = pipeline.Agent.Thread if c.through_registers else pipeline.Agent.WarpGroup
-    consumers = c.sharing * c.sharers * (4 if c.through_registers else 1)
+def ring_between(c: GemmConfig, stage_bytes: int = 0, *, by_warp: bool = False) -> tuple[Any, Any]:
+    """Initialize the barriers of the stage ring and return its producer and consumer ends.
+
+    Args:
+        stage_bytes: Bytes of a stage, if it has more than A and B.
+        by_warp: Each warp reads a part of the stage to registers itself.
+    """
+    # A slot is released per warpgroup, or per warp if each warp reads a part of it.
+    by_warp |= c.through_registers
+    agent = pipeline.Agent.Thread if by_warp else pipeline.Agent.WarpGroup
+    consumers = c.sharing * c.sharers * (4 if by_warp else 1)
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(agent, consumers), tx_count=c.stage_bytes,
+        consumer_group=pipeline.CooperativeGroup(agent, consumers), tx_count=stage_bytes or c.stage_bytes,
         cta_layout_vmnk=cute.make_layout((1, c.cluster_m, c.cluster_n, 1)), defer_sync=True,
     )  # fmt: skip
     return pipe.make_participants()

@@ -513,7 +513,8 @@ def _process(
         top_k = cute.where(temperature == 0.0, 1, top_k)
         temperature = cute.where(temperature == 0.0, 1.0, temperature)
     own = Row(logits, row, n, cute.ceil_div(n, c.segment), w, c, log2(2.718281828459045) / temperature)
-    tables = [cute.smem_tensor(cute.Float32, cute.make_layout(c.segments)) for _ in range(2)]
+    maxima = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
+    sums = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
     equals = cute.smem_tensor(cute.Int32, cute.make_layout(c.segments)) if c.filters else None
 
     def u() -> Value:
@@ -526,9 +527,9 @@ def _process(
         if count <= c.capacity:
             token = _of_candidates(own, count, k, top_p, min_p, held, ranked, u)
         else:
-            token = _by_passes(own, top_k, top_p, min_p, (*tables, equals), u)
+            token = _by_passes(own, top_k, top_p, min_p, (maxima, sums, equals), u)
     else:
-        token = _by_passes(own, top_k, top_p, min_p, (*tables, equals), u)
+        token = _by_passes(own, top_k, top_p, min_p, (maxima, sums, equals), u)
     if cute.arch.thread_idx().x == 0:
         tokens[row] = cute.max(0, cute.min(token, n - 1))
 

@@ -144,7 +144,7 @@ class Row(NamedTuple):
     n: Int
     count: Int  # segments
     w: int  # elements that are loaded at once
-    config: NamedTuple  # a TopkConfig, or another configuration with its fields
+    config: Value  # a TopkConfig, or another configuration with its fields
     factor: Number = 1.0  # of logits, before exp2
 
 
@@ -225,7 +225,7 @@ class Candidates(NamedTuple):
             self.counters[i] = 0
 
 
-def candidates_of(c: NamedTuple) -> Candidates:
+def candidates_of(c: Value) -> Candidates:
     """Allocate the shared memory of the candidates."""
     return Candidates(
         cute.smem_tensor(cute.Uint16, cute.make_layout(32 * c.segments)),

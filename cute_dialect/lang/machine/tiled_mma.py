@@ -299,6 +299,10 @@ class TiledMma(Tiled):
         """Return the shape ``(V, RestM, RestN)`` of a thread's partition of C, for a shape (M, N)."""
         return self._shape("C", shape_mn)
 
+    def partition_shape_E(self, shape_mk: Shape) -> Shape:
+        """Return the shape ``(V, RestM, RestK)`` of a thread's partition of E, for a shape (M, K) in words."""
+        return self._shape("E", shape_mk)
+
     def _fragment(self, operand: str, source: Any) -> Tensor:
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 

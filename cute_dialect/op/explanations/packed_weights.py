@@ -1,4 +1,5 @@
-"""Explanation of ``op.mm_packed``, which :func:`cute_dialect.op.explain` returns.
+"""Explanations of ``op.mm_packed`` and ``op.mm_sparse``, which :func:`cute_dialect.op.explain`
+returns.
 
 >>> packed = PackedWeight(None, 8192, 8192, "ui4-g128-bf16")
 >>> found = explain_mm_packed(None, (1, 8192), packed, "bf16", None, None)
@@ -16,6 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
+from cute_dialect.kernels.gemm.sparse import SparseConfig, sparse_gemm_text
 from cute_dialect.kernels.gemm.weight_packing import UnpackConfig, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError
@@ -23,6 +25,8 @@ from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line
 from cute_dialect.op.explanations.rows import DRAM
 from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, PackedWeight, checked_packed
+from cute_dialect.op.problems.sparse_weights import ELEMENTS, SparseWeight, check_sparse
+from cute_dialect.op.problems.sparse_weights import choose_config as choose_sparse
 from cute_dialect.op.select.mixed_input import choose_plan
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -117,4 +121,59 @@ def explain_mm_packed(
         config=c,
         gemm=gemm,
         other=plan.other,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseExplanation(Explanation):
+    """The kernel of a GEMM with 2:4 sparse weights."""
+
+    m: int
+    shape: tuple[int, int]  # of the weights
+    element: str
+    config: SparseConfig
+
+    def _title(self) -> str:
+        n, k = self.shape
+        return f"{self.operation} of {self.m} x {k} {self.element} and {n} x {k} 2:4 sparse"
+
+    def _layout(self) -> Iterator[Line]:
+        c = self.config.base
+        yield "tile", f"{c.tile[0]} rows of w, {c.tile[1]} rows of x, {c.stages} stages of 128"
+
+    def _limits(self) -> str:
+        return f"{self.bytes / 1e6:.3g} MB, {self.flops / 1e9:.3g} GFLOP (an H200)"
+
+
+def explain_mm_sparse(x: Array, w: SparseWeight, element: str, bias: object) -> SparseExplanation:
+    """Explain ``mm_sparse``.  Raises the errors of the function.
+
+    Args:
+        x: an array, or its shape.
+        w: compressed weights.
+        element: type of ``x`` if it is a shape.
+        bias: the bias, its shape, or None.
+    """
+    check_sparse("mm_sparse", w)
+    shape = tuple(x if isinstance(x, tuple | list) else x.shape)
+    element = element if isinstance(x, tuple | list) else element_name(x.dtype)
+    n, k = w.shape
+    if not shape or 0 in shape or shape[-1] != k:
+        raise ShapeError(f"mm_sparse: x has shape {shape}; pass rows of {k} elements")
+    if element not in ELEMENTS:
+        raise DtypeError(f"mm_sparse: x has dtype {element}; it must have one of {', '.join(ELEMENTS)}")
+    m = prod(shape[:-1])
+    c, flops = choose_sparse(m, n, element, has_bias=bias is not None), 2 * m * n * k
+    size = n * k * 9 // 8 + 2 * m * k + 2 * m * n
+    return SparseExplanation(
+        operation="mm_sparse",
+        kernel=c.name,
+        flops=flops,
+        bytes=size,
+        bound=max(size / DRAM, flops / (2 * _FLOPS)) / 1e6,
+        kernels=(RowKernel(c.name, sparse_gemm_text, (c,)),),
+        m=m,
+        shape=(n, k),
+        element=element,
+        config=c,
     )

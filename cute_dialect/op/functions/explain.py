@@ -39,7 +39,7 @@ from cute_dialect.op.explanations.gemm import (
     is_of_torch,
 )
 from cute_dialect.op.explanations.mla import explain_latent
-from cute_dialect.op.explanations.packed_weights import explain_mm_packed
+from cute_dialect.op.explanations.packed_weights import explain_mm_packed, explain_mm_sparse
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import (
     explain_gated,
@@ -61,6 +61,7 @@ from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.sampling import filters_of, sample, topk
+from cute_dialect.op.functions.sparse_weights import mm_sparse
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
@@ -106,15 +107,16 @@ def explain(
     """Return the kernel of a call, its predicted time and the reason for the choice.
 
     Args:
-        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.attention``,
-            ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``, ``op.linear_cross_entropy``,
-            ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``, ``op.dispatch``, ``op.combine``,
-            ``op.sample``, ``op.topk``, a convolution, or a function on rows such as ``op.softmax``.
+        function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.mm_sparse``,
+            ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
+            ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``,
+            ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, a convolution, or a function on rows such as
+            ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v, and for ``op.mla_decode`` q and the cache; for functions on rows and
             ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
-            ``op.topk`` ``k``, and for ``op.mm_packed`` a ``PackedWeight``, whose ``data`` may be None; ``op.dispatch``
-            and ``op.combine`` have three.
+            ``op.topk`` ``k``, for ``op.mm_packed`` a ``PackedWeight``, whose ``data`` may be None, and for
+            ``op.mm_sparse`` a ``SparseWeight``; ``op.dispatch`` and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -180,6 +182,8 @@ def explain(
             return explain(gemm.mm, x, transposed, element=element, gpu=gpu, others=0, dtype=dtype)
 
         return of_gpu(explain_mm_packed(of_gemm, a, b, element, bias, dtype))
+    if function is mm_sparse and not more:
+        return of_gpu(explain_mm_sparse(a, b, element, bias))
     if function is sample:
         values = [more.get(x, y) for x, y in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))]
         arrays = [x if hasattr(x, "shape") else None for x in values]

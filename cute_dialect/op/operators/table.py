@@ -18,6 +18,7 @@ from cute_dialect.op.operators import (
     packed_weights,
     routing,
     rows,
+    sparse_weights,
 )
 from cute_dialect.op.problems.rows import MAPS, NUMBERS_BY_KERNEL
 from cute_dialect.op.torch.gradients import slope
@@ -176,6 +177,14 @@ OPERATORS = (
     Operator(
         "unpack_weight", "(Tensor data, SymInt n, SymInt k, str format, str dtype) -> Tensor", packed_weights.unpack,
         packed_weights.fake_unpack,
+    ),
+    # 2:4 sparse weights.
+    Operator(
+        "mm_sparse", "(Tensor x, Tensor kept, Tensor metadata, Tensor? bias) -> Tensor", sparse_weights.forward,
+        sparse_weights.fake, sparse_weights.keep, sparse_weights.backward,
+    ),
+    Operator(
+        "expand_2_4", "(Tensor kept, Tensor metadata) -> Tensor", sparse_weights.expand, sparse_weights.fake_expand
     ),
     Operator(
         "norm_quantize",

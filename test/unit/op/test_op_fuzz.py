@@ -23,7 +23,7 @@ SAMPLE = (
     "cross_entropy", "elementwise", "conv2d dgrad f16", "conv1d fprop f16", "attention f16 full", "attention packed",
     "gated", "rope", "append_kv", "merge_attention", "quantize", "dequantize", "attention_backward",
     "scaled_dot_product_attention", "linear_cross_entropy", "mm_packed", "pack_weight", "pack_gptq", "pack_awq",
-    "flex_attention", "create_block_mask", "mla_decode",
+    "flex_attention", "create_block_mask", "mla_decode", "topk", "sample", "mm_sparse", "compress_2_4",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ EXPERTS, OFFS = np.ones((2, 64, 48), np.float16), np.array([16, 32], np.int32)
 A8, B8 = A.astype(ml_dtypes.float8_e4m3fn), np.ones((48, 64), ml_dtypes.float8_e4m3fn).T
 EXPERTS8, ONE = np.ones((2, 48, 64), ml_dtypes.float8_e4m3fn).swapaxes(1, 2), np.ones((1,), np.float32)
 LSE, USED, ANGLES = np.ones((1, 2, 64), np.float32), np.zeros((1,), np.int32), np.ones((64, 32), np.float32)
+SPARSE = op.SparseWeight(np.zeros((64, 64), np.float16), np.full((1, 256), 0x44444444, np.int32))
 PACKED = op.PackedWeight(np.zeros((1, 1056), np.int32), 64, 128, "ui4-g128-f16")
 HEADS, TARGETS = np.ones((1, 2, 64, 64), np.float16), np.zeros((8,), np.int64)
 
@@ -76,6 +77,9 @@ CALLS: dict[str, Callable[[], object]] = {
     "pack_gptq": lambda: op.pack_gptq(np.zeros((16, 64), np.int32), np.ones((1, 64), np.float16)),
     "pack_weight": lambda: op.pack_weight(np.zeros((64, 128), np.int8), np.ones((64, 1), np.float16)),
     "unpack_weight": lambda: op.unpack_weight(PACKED),
+    "mm_sparse": lambda: op.mm_sparse(A.repeat(2, 1), SPARSE),
+    "compress_2_4": lambda: op.compress_2_4(np.zeros((64, 128), np.float16)),
+    "expand_2_4": lambda: op.expand_2_4(SPARSE),
     "quantize": lambda: op.quantize(ROWS),
     "dequantize": lambda: op.dequantize(ROWS.astype(ml_dtypes.float8_e4m3fn), ONE),
     "gated": lambda: op.gated(ROWS),

@@ -60,6 +60,7 @@ _MODULES = {
     **dict.fromkeys(("elementwise", "norm_quantize", "rows", "sampling"), "rows"),
     **{name: name for name in ("attention", "conv", "decode", "epilogues", "flex", "grouped", "mixed", "routing")},
     "attention_backward": "attention",
+    "sparse": "mixed",
 }
 """The module of each group."""
 

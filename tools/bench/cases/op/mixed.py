@@ -1,4 +1,4 @@
-"""GEMMs with packed weights for ``cute-bench op``: group ``mixed``.
+"""GEMMs with packed and with 2:4 sparse weights for ``cute-bench op``: groups ``mixed`` and ``sparse``.
 
 Peers are ``torch.mm`` with the weights in bf16, and torch's ``_weight_int4pack_mm`` for 4-bit weights with bf16 scales.
 Speeds are in TFLOP/s.  With few rows the bytes of the weights bound a call, a quarter of those of bf16.
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.gemm.mixed_input import FLOATS
+from cute_dialect.kernels.gemm.sparse import CompressConfig, compress_text, sparse_gemm_text
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, pack_text
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.problems.packed_weights import PackedWeight, format_of
+from cute_dialect.op.problems.sparse_weights import choose_config
 from cute_dialect.tools.bench.runner import Text, Trial, check_limit, dtype
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -110,6 +112,66 @@ class Mixed(NamedTuple):
         return Trial(check, ours, peers, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
 
 
+class Sparse(NamedTuple):
+    """``mm_sparse`` of (M, K) rows and (N, K) weights; peers are torch's GEMMs of dense and of sparse weights."""
+
+    m: int
+    n: int
+    k: int
+    element: str = "f16"
+
+    @property
+    def operation(self) -> str:
+        return "mm_sparse"
+
+    @property
+    def name(self) -> str:
+        return f"mm_sparse {self.element} {self.m}x{self.n}x{self.k}"
+
+    def tiny(self) -> Sparse:
+        """Return a problem of the same kind that takes about a second on the interpreter."""
+        return self._replace(m=min(self.m, 9), n=64, k=128)
+
+    def kernels(self) -> Mapping[str, Text]:
+        c = CompressConfig(self.element)
+        packs = RowKernel(c.name, compress_text, (c,), "launch_compress")
+        gemm = choose_config(self.m, self.n, self.element)
+        return {k.name: partial(_text, k) for k in (packs, RowKernel(gemm.name, sparse_gemm_text, (gemm,)))}
+
+    def trial(self, device: str = "cuda", compiled: bool = False) -> Trial:
+        """Create normally distributed rows, and weights of which two of four at random are zero."""
+        import torch
+
+        torch.manual_seed(self.n + self.k)
+        kind = dtype(self.element)
+        kept = torch.rand(self.n, self.k // 4, 4, device=device).argsort(-1) < 2
+        w = (torch.randn(self.n, self.k, device=device) * kept.reshape(self.n, self.k)).to(kind)
+        x = torch.randn(self.m, self.k, device=device).to(kind)
+        on: Any = {} if device == "cuda" else {"device": "cpu"}
+        packed = op.compress_2_4(w, **on)
+
+        def ours() -> torch.Tensor:
+            return op.mm_sparse(x, packed, **on)
+
+        def check() -> float:
+            found, worst, wide = ours(), 0.0, x[:: max(1, self.m // 64)].double()
+            unit = 2.0**-8 if self.element == "bf16" else 2.0**-11
+            for start in range(0, self.n, 2048):
+                part = w[start : start + 2048].double()
+                wanted, spread = wide @ part.T, (wide.square() @ part.square().T).sqrt()
+                limit = 1.01 * unit * wanted.abs() + 2.0**-11 * spread + 1e-6
+                some = found[:: max(1, self.m // 64), start : start + 2048]
+                worst = max(worst, check_limit(self.name, some, wanted, limit))
+            return worst
+
+        peers: dict[str, Callable[[], Any]] = {"torch": lambda: torch.nn.functional.linear(x, w)}
+        if device == "cuda":
+            semi = torch.sparse.to_sparse_semi_structured(w)
+            peers["torch sparse"] = lambda: torch.nn.functional.linear(x, semi)
+        traffic = self.n * self.k * 9 // 8 + 2 * self.m * (self.n + self.k)
+        return Trial(check, ours, peers, traffic, 2.0 * self.m * self.n * self.k, "TFLOP/s")
+
+
 def _text(kernel: Any) -> str:
     return kernel.text()
 
@@ -142,4 +204,9 @@ CASES = (
     Mixed(2048, 8192, 8192),
 )
 
-GROUPS = {"mixed": CASES}
+SPARSE = (
+    *(Sparse(m, 4096, 4096) for m in (16, 256, 1024, 4096)), Sparse(8192, 8192, 8192, "bf16"),
+    Sparse(4096, 14336, 4096), Sparse(4096, 4096, 14336),
+)  # fmt: skip
+
+GROUPS = {"mixed": CASES, "sparse": SPARSE}

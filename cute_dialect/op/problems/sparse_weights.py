@@ -1,0 +1,104 @@
+"""Weights with 2:4 sparsity: the compressed form, checks of arguments, and the kernel of a GEMM.
+
+>>> choose_config(4096, 4096, "f16").name, choose_config(8, 4096, "bf16").base.tile
+('sparse-f16-128x256-q2-c2-d', (128, 16, 64))
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.sparse import ROWS, STEP, THREADS, SparseConfig
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+
+ELEMENTS = ("f16", "bf16")
+"""Supported types."""
+
+
+class SparseWeight(NamedTuple):
+    """Weights as :func:`cute_dialect.op.compress_2_4` returns them, for :func:`cute_dialect.op.mm_sparse`."""
+
+    kept: Any  # (N, K / 2), the kept elements
+    metadata: Any  # i32 words with their positions, 2 bits for each
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the weights, (N, K)."""
+        n, half = self.kept.shape
+        return n, 2 * half
+
+    def __repr__(self) -> str:
+        n, k = self.shape
+        return f"SparseWeight({n} x {k})"
+
+
+def metadata_shape(n: int, k: int) -> tuple[int, int]:
+    """Return the shape of the metadata of (N, K) weights.
+
+    >>> metadata_shape(72, 144)
+    (2, 512)
+    """
+    return -(-n // ROWS), -(-k // STEP) * 2 * THREADS
+
+
+def check_problem(call: str, n: int, k: int) -> None:
+    """Raise ShapeError or UnsupportedError for weights that cannot be compressed."""
+    if n < 1 or k < 1 or n % 8 or k % 16:
+        raise ShapeError(f"{call}: w has shape {(n, k)}; pass a multiple of 8 rows and of 16 columns")
+    if n * k >= 1 << 33 or n >= 1 << 30 or k >= 1 << 24:
+        raise UnsupportedError(f"{call}: w has shape {(n, k)}, which exceeds the limits; split it by rows")
+
+
+def check_sparse(call: str, w: object) -> None:
+    """Raise DtypeError or ShapeError for an argument that is not the result of ``compress_2_4``."""
+    if not isinstance(w, SparseWeight):
+        raise DtypeError(f"{call}: w is of type {type(w).__name__}; pass the result of op.compress_2_4")
+    check_problem(call, *w.shape)
+    wanted = metadata_shape(*w.shape)
+    if tuple(w.metadata.shape) != wanted:
+        raise ShapeError(
+            f"{call}: w.metadata has shape {tuple(w.metadata.shape)}, but weights of {w.shape} need {wanted}; pass the "
+            "compressed weights unchanged"
+        )
+
+
+_TILES = (
+    # rows of w, rows of x, stages, staging buffers
+    (128, 16, 4, 2),
+    (128, 32, 4, 2),
+    (128, 64, 4, 2),
+    (128, 128, 3, 2),
+    (128, 256, 2, 2),
+)
+"""Tiles by their rows of x."""
+
+
+def choose_config(m: int, n: int, element: str, *, has_bias: bool = False, sms: int = 132) -> SparseConfig:
+    """Return the configuration for ``m`` rows of x and ``n`` rows of weights.
+
+    The widest tile whose last wave is not emptier than that of narrower ones takes the least time.
+    """
+    best, least = _TILES[0], float("inf")
+    for tile in _TILES:
+        rows, columns, *_ = tile
+        waves = -(-(-(-n // rows) * -(-m // columns)) // sms)
+        # Narrow tiles read more bytes per operation.
+        time = waves * rows * (columns + 32)
+        if time <= least:
+            best, least = tile, time
+    rows, columns, stages, buffers = best
+    cluster = 2 if -(-n // rows) >= 2 and columns >= 64 else 1
+    base = GemmConfig(
+        element,
+        element,
+        tile=(rows, columns, STEP // 2),
+        stages=stages,
+        buffers=buffers,
+        major_c="m",
+        cluster_m=cluster,
+        sms=sms,
+        epilogue=Epilogue(bias="m" if has_bias else "", bias_type=element),
+    )
+    return SparseConfig(base)

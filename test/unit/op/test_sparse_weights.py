@@ -1,0 +1,154 @@
+"""``op.mm_sparse`` and the compression of 2:4 sparse weights on the interpreter, compared with exact integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.sparse import SparseConfig, compress, sparse_gemm_text
+from cute_dialect.op.execute.array_call import RowKernel
+
+BF16: Any = ml_dtypes.bfloat16
+
+
+def weights(n: int, k: int, dtype: Any = np.float16, seed: int = 0) -> Any:
+    """Integers, of which two of four at most are not zero, at random positions."""
+    rng = np.random.default_rng([n, k, seed])
+    groups = rng.integers(-3, 4, (n, k // 4, 4))
+    kept = rng.random(groups.shape).argsort(-1) < 2
+    return (groups * kept).reshape(n, k).astype(dtype)
+
+
+def integers(*shape: int, dtype: Any = np.float16) -> Any:
+    return np.random.default_rng(shape).integers(-3, 4, shape).astype(dtype)
+
+
+@pytest.mark.parametrize(("n", "k", "dtype"), [(8, 16, np.float16), (72, 144, BF16)])
+def test_compression(n: int, k: int, dtype: Any) -> None:
+    """The kept elements are those of the NumPy function, and the inverse restores the weights."""
+    wide = np.full((n, k + 8), np.nan, dtype)
+    wide[:, :k] = w = weights(n, k, dtype)
+    packed = op.compress_2_4(wide[:, :k], device="cpu", checks="all")
+    assert packed.shape == (n, k) and repr(packed) == f"SparseWeight({n} x {k})"
+    np.testing.assert_array_equal(packed.kept, compress(w, "f16")[0])
+    np.testing.assert_array_equal(op.expand_2_4(packed, device="cpu", checks="all"), w)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("16-72-144-float16-True")
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("dtype", [np.float16, BF16])
+@pytest.mark.parametrize(("m", "n", "k"), [(16, 72, 144), (1, 8, 16), (37, 200, 400), (5, 64, 256)])
+def test_product(m: int, n: int, k: int, dtype: Any, has_bias: bool) -> None:
+    """Small integers: the sums are exact, and so are the results."""
+    w, x, bias = weights(n, k, dtype), integers(m, k, dtype=dtype), integers(n, dtype=dtype)
+    packed = op.compress_2_4(w, device="cpu")
+    y = op.mm_sparse(x, packed, bias if has_bias else None, device="cpu", checks="all")
+    exact = x.astype(np.float64) @ w.T.astype(np.float64) + bias.astype(np.float64) * has_bias
+    np.testing.assert_array_equal(y, exact.astype(dtype))
+
+
+BASE = GemmConfig(tile=(64, 32, 64), stages=2, major_c="m", cluster_m=1, deferred=False)
+CONFIGS = {
+    "two consumers": BASE._replace(tile=(128, 64, 64), deferred=True),
+    "two instructions of rows": BASE._replace(tile=(256, 16, 64), stages=3),
+    "pingpong": BASE._replace(schedule="pingpong", sms=1),
+    "B shared": BASE._replace(cluster_m=2, sms=2),
+    "A shared": BASE._replace(cluster_n=2, sms=2, buffers=1),
+    "several tiles, deferred": BASE._replace(deferred=True, sms=1),
+    "bias": BASE._replace(epilogue=Epilogue(bias="m", bias_type="f16")),
+}
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("several tiles, deferred", "A shared")
+@pytest.mark.parametrize("name", CONFIGS)
+def test_kernel(name: str) -> None:
+    """Every schedule and cluster, with NaN in the results before, in padding columns, and all schedules of threads."""
+    c = SparseConfig(CONFIGS[name])
+    n, m, k = 136, 72, 272
+    w, x, bias = weights(n, k), integers(m, k), integers(n)
+    packed = op.compress_2_4(w, device="cpu")
+    found = np.full((m, n + 8), np.nan, np.float16)
+    kernel: Any = RowKernel(c.name, sparse_gemm_text, (c,)).compiled(cpu=True).kernel("launch")
+    more = [bias] if c.base.epilogue.bias else []
+    kernel(packed.kept, x, found[:, :n].T, packed.metadata, *more, device="cpu", checks="all")
+    exact = x.astype(np.float64) @ w.T.astype(np.float64) + (bias if more else 0)
+    np.testing.assert_array_equal(found[:, :n], exact)
+    assert np.isnan(found[:, n:]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["adversarial", "reverse", "random"])
+def test_schedules(schedule: str) -> None:
+    c, (n, m, k) = SparseConfig(CONFIGS["two consumers"]), (128, 64, 400)
+    w, x = weights(n, k), integers(m, k)
+    packed, found = op.compress_2_4(w, device="cpu"), np.full((m, n), np.nan, np.float16)
+    kernel: Any = RowKernel(c.name, sparse_gemm_text, (c,)).compiled(cpu=True).kernel("launch")
+    kernel(packed.kept, x, found.T, packed.metadata, device="cpu", checks="all", schedule=schedule, seed=1)
+    np.testing.assert_array_equal(found, x.astype(np.float64) @ w.T.astype(np.float64))
+
+
+@pytest.mark.end_to_end
+def test_torch() -> None:
+    torch = pytest.importorskip("torch")
+    w, x = torch.tensor(weights(24, 64)), torch.tensor(integers(2, 3, 64)).requires_grad_()
+    bias = torch.tensor(integers(24)).requires_grad_()
+    packed = op.compress_2_4(w, device="cpu")
+    y, dy = op.mm_sparse(x, packed, bias, device="cpu"), torch.tensor(integers(2, 3, 24))
+    (y * dy).sum().backward()
+    assert torch.equal(y, (x.double() @ w.double().T + bias.double()).half())
+    assert torch.equal(x.grad, (dy.double() @ w.double()).half())
+    assert torch.equal(bias.grad, dy.double().sum((0, 1)).half())
+
+    def product(x: Any, kept: Any, metadata: Any) -> Any:
+        return op.mm_sparse(x, op.SparseWeight(kept, metadata), bias)
+
+    compiled = torch.compile(product, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(x, *packed), y)
+    given = (x.detach(), *packed, bias.detach())
+    torch.library.opcheck(torch.ops.cute.mm_sparse.default, given, test_utils=("test_schema", "test_faketensor"))
+
+
+def test_explanation() -> None:
+    packed = op.SparseWeight(np.zeros((4096, 2048), np.float16), np.zeros((64, 8192), np.int32))
+    found = op.explain(op.mm_sparse, (4096, 4096), packed)
+    assert found.kernel == "sparse-f16-128x256-q2-c2-d" and found.flops == 2 * 4096**3
+    assert str(found).startswith("mm_sparse of 4096 x 4096 f16 and 4096 x 4096 2:4 sparse\n")
+
+
+W = weights(16, 32)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: op.compress_2_4(np.ones((8, 16), np.float16), device="cpu"), op.ArgumentError, "32 groups of four"),
+        (lambda: op.compress_2_4(W[:, :8], device="cpu"), op.ShapeError, r"\(16, 8\); pass a multiple of 8 rows and"),
+        (lambda: op.compress_2_4(W[:4], device="cpu"), op.ShapeError, r"\(4, 32\); pass a multiple of 8 rows"),
+        (lambda: op.compress_2_4(W[0], device="cpu"), op.ShapeError, "it must have rank 2"),
+        (lambda: op.compress_2_4(W.astype("f4"), device="cpu"), op.DtypeError, "w has dtype f32; it must have one of"),
+        (lambda: op.mm_sparse(W, W), op.DtypeError, "w is of type ndarray; pass the result of op.compress_2_4"),
+        (
+            lambda: op.mm_sparse(W, op.SparseWeight(W, np.zeros((1, 8), np.int32)), device="cpu"), op.ShapeError,
+            "metadata has shape",
+        ),
+        (
+            lambda: op.mm_sparse(W[:, :16], op.compress_2_4(W, device="cpu"), device="cpu"), op.ShapeError,
+            "but w has 32 columns",
+        ),
+        (
+            lambda: op.mm_sparse(W.astype(BF16), op.compress_2_4(W, device="cpu"), device="cpu"), op.DtypeError,
+            "w.kept has dtype f16; it must have bf16",
+        ),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
