@@ -17,6 +17,9 @@ from cute_dialect.op.functions.attention import (
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
 )
+from cute_dialect.op.functions.cascade_attention import (
+    cascade_attention as cascade_attention,
+)
 from cute_dialect.op.functions.flex_attention import (
     create_block_mask as create_block_mask,
     flex_attention as flex_attention,

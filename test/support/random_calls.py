@@ -1385,6 +1385,51 @@ def _create_block_mask(d: Draw) -> Call:
     return _simple(d, f"op.create_block_mask({text}, {batch}, {size}, {queries}, {keys})", tensors, ours, exact)
 
 
+@_family("cascade_attention", 2)
+def _cascade_attention(d: Draw) -> Call:
+    dtype, head, heads, shared = d.rng.choice((F16, BF16)), 64, d.rng.choice((1, 2)), d.rng.choice((1, 2, 4))
+    batch, queries, layout = d.rng.choice((1, 3, 5)), d.size(1, 3), d.rng.choice(("bhsd", "bshd"))
+    prefix, keys = d.size(1, 40, 177), d.size(3, 40, 130, zero=False)
+    groups = [0, d.rng.randrange(batch + 1), batch] if d.rng.random() < 0.5 else [0, batch]
+    used = [d.rng.choice((queries, keys)) for _ in range(batch)]
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    how: dict[str, Any] = {"layout": layout, "lse": True, "causal": d.rng.random() < 0.7}
+    begins = {"cu_groups": torch.tensor(groups, dtype=torch.int32, device=d.device)} if len(groups) > 2 else {}
+    lengths = torch.tensor(used, dtype=torch.int32, device=d.device)
+
+    def shape(batch: int, heads: int, rows: int) -> tuple[int, ...]:
+        return (batch, heads, rows, head) if layout == "bhsd" else (batch, rows, heads, head)
+
+    shapes = {"q": shape(batch, heads * shared, queries)}
+    shapes |= {f"{n}_shared": shape(len(groups) - 1, heads, prefix) for n in "kv"}
+    shapes |= {n: shape(batch, heads, keys) for n in "kv"}
+    tensors = {n: d.memory(s, dtype, d.values(s, dtype, 1.001), layouts=ATTENTION_VIEWS) for n, s in shapes.items()}
+
+    def exact(**given: Any) -> Any:
+        found, logs = [], []
+        given = given if layout == "bhsd" else {n: x.transpose(1, 2) for n, x in given.items()}
+        for b, n in enumerate(used):
+            group = sum(begin <= b for begin in groups) - 1
+            k, v = (
+                torch.cat([given[f"{x}_shared"][group], given[x][b, :, :n]], 1).repeat_interleave(shared, 0)
+                for x in "kv"
+            )
+            scores = given["q"][b] @ k.mT / math.sqrt(head)
+            if how["causal"]:
+                unseen = torch.ones(queries, n, dtype=torch.bool, device=scores.device).triu(n - queries + 1)
+                scores = scores.masked_fill(torch.nn.functional.pad(unseen, (prefix, 0)), -math.inf)
+            found.append(torch.softmax(scores, -1) @ v)
+            logs.append(torch.logsumexp(scores, -1))
+        out = torch.stack(found)
+        return out if layout == "bhsd" else out.transpose(1, 2), torch.stack(logs)
+
+    def ours(**given: Any) -> Any:
+        return op.cascade_attention(**given, **begins, seqused_k=lengths, **how, **run)
+
+    text = f"op.cascade_attention({how}, groups={groups}, used={used})"
+    return _simple(d, text, tensors, ours, exact, lambda v, **_: (2.0 * UNITS[dtype] * float(v.abs().max()), 1e-4))
+
+
 @_family("merge_attention", 2)
 def _merge_attention(d: Draw) -> Call:
     parts, head, dtype = d.size(1, 2, 5, 9), d.rng.choice((8, 40, 64, 128, 256)), d.rng.choice((F32, F16, BF16))

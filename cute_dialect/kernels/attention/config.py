@@ -120,6 +120,7 @@ class AttentionConfig(NamedTuple):
     mask: str = "full"  # one of MASKS
     from_end: bool = False  # align the last query with the last key instead of the first query with the first key
     packed: bool = False  # variable-length sequences, packed one after the other
+    groups: bool = False  # packed queries are those of groups of sequences; K and V have a matrix for each group
     lse: bool = False  # also return the log-sum-exp of each row
     # Split-KV: several blocks share the keys of a tile. Each returns a partial f32 result and log-sum-exps, which
     # ``combine.py`` reduces.
@@ -295,6 +296,8 @@ class AttentionConfig(NamedTuple):
         for field, known in (("bias", BIASES), ("sinks", BIASES[1:])):
             if getattr(self, field) and getattr(self, field) not in known:
                 raise ValueError(f"{field} is {getattr(self, field)!r}; use one of {', '.join(known)}")
+        if self.groups and not self.packed:
+            raise ValueError("groups=True needs packed=True")
         if self.chunked and self.mask != "both":
             raise ValueError(f"mask is {self.mask!r}; chunked=True needs 'both'")
         if self.padded and self.page:
@@ -384,7 +387,7 @@ _NAMES = KernelNames(
     "attention",
     default_config,
     flags={
-        "end": "from_end", "packed": "packed", "lse": "lse", "split": "split", "scaled": "scaled",
+        "end": "from_end", "packed": "packed", "groups": "groups", "lse": "lse", "split": "split", "scaled": "scaled",
         "softcap": "softcap", "alibi": "alibi", "used": "used", "usedq": "used_q", "padded": "padded",
         "chunked": "chunked", "pack": "pack",
     },

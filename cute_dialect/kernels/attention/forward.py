@@ -68,9 +68,10 @@ def launch(
     left: cute.Int32, right: cute.Int32, parts: cute.Int32 | None = None, cap: cute.Float32 | None = None,
     slopes: cute.Tensor | None = None, bias: cute.Tensor | None = None, sinks: cute.Tensor | None = None,
     used: cute.Tensor | None = None, grown: cute.Int32 | None = None, used_q: cute.Tensor | None = None,
-    pad: cute.Tensor | None = None, chunk: cute.Int32 | None = None, table: cute.Tensor | None = None,
-    captured: tuple[Any, ...] | None = None, blocks: tuple[cute.Tensor, ...] | None = None,
-    q_descale: cute.Tensor | None = None, k_descale: cute.Tensor | None = None, v_descale: cute.Tensor | None = None,
+    pad: cute.Tensor | None = None, chunk: cute.Int32 | None = None, each: cute.Int32 | None = None,
+    table: cute.Tensor | None = None, captured: tuple[Any, ...] | None = None,
+    blocks: tuple[cute.Tensor, ...] | None = None, q_descale: cute.Tensor | None = None,
+    k_descale: cute.Tensor | None = None, v_descale: cute.Tensor | None = None,
     config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
@@ -78,7 +79,7 @@ def launch(
     Args:
         Q, K, V, out: (S, D, H, B) tensors.
         lse: Log-sum-exp of each row, (S, H, B), or None.
-        of_queries, of_keys: Boundaries of packed sequences, or None.
+        of_queries, of_keys: Boundaries of packed sequences, or None. Those of groups count sequences, not queries.
         queries: Queries of a sequence; the largest number for packed sequences.
         scale: Factor of the scores, times ``log2(e)``; with a soft cap also times ``2 / cap``. With a function of
             scores just the factor.
@@ -91,6 +92,7 @@ def launch(
         used_q: Number of queries of each sequence, or None.
         pad: Rows of K and V before the first key of each sequence, or None.
         chunk: Keys of a chunk, or None. A query sees the keys of its own chunk only.
+        each: Queries of each sequence of a group, or None.
         table: Pages of each sequence, (pages, B), or None. K and V then have one matrix per page.
         captured: Inputs of the functions of scores and of visible keys, or None.
         blocks: The arrays of :class:`.tiles.BlockLists`, or None.
@@ -137,8 +139,8 @@ def launch(
     batch = cute.size(of_queries) - 1 if c.packed else Q.shape[3]
     problem = Problem(
         queries, keys, heads, sharing, batch, (of_queries, of_keys), left, right, rows,
-        Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, table,
-        None if blocks is None else BlockLists(*blocks),
+        Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, each,
+        table, None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
     operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale))
     if c.pack:  # consumers load Q themselves
@@ -403,7 +405,7 @@ class Consumer:
         found = self.functions.sinks(lines)
         if found is None or not self.c.split:
             return found
-        first = place.matrix < self.tiles.problem.batch
+        first = place.matrix < (1 if self.c.packed else self.tiles.problem.batch)
         return [x if first else cute.Float32(float("-inf")) for x in found]
 
     def _adjust(self, place: Place, lines: list[Line], step: Step) -> None:
@@ -525,7 +527,7 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["out"] = cute.Tensor[result, f"(?,?,?,?):({of_out},1,{of_out},{of_out})", "align<16>"]
     found["lse"] = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     begins = cute.Tensor[cute.Int32, "?:1"] if c.packed else None
-    found |= {"of_queries": begins, "of_keys": None if c.page else begins}
+    found |= {"of_queries": begins, "of_keys": None if c.page or c.groups else begins}
     found |= {"queries": cute.Int32, "scale": cute.Float32, "left": cute.Int32}
     found |= {"right": cute.Int32, "parts": cute.Int32 if c.split else None}
     found["cap"] = cute.Float32 if c.softcap else None
@@ -535,7 +537,8 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["sinks"] = cute.Tensor[number(c.sinks), "?:1"] if c.sinks else None
     lengths = {"used": c.used, "used_q": c.used_q, "pad": c.padded}
     found |= {name: cute.Tensor[cute.Int32, "?:1"] if given else None for name, given in lengths.items()}
-    found |= {name: cute.Int32 if given else None for name, given in (("grown", c.used), ("chunk", c.chunked))}
+    numbers = {"grown": c.used, "chunk": c.chunked, "each": c.groups}
+    found |= {name: cute.Int32 if given else None for name, given in numbers.items()}
     found["table"] = cute.Tensor[cute.Int32, "(?,?):(?,?)"] if c.page else None
     found["captured"] = captured_types(c.functions)
     counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))

@@ -89,14 +89,14 @@ class Producer:
     def _tile(self, place: Place) -> None:
         c = self.c
         head = place.head if c.pack else place.head // self.tiles.problem.sharing
-        batch = 0 if c.packed else place.batch
+        batch = place.batch if c.groups or not c.packed else 0
         at = place.last - 1
         pages = self._pages(place, at)
         # Load the keys first, because their slot is free before that of Q.
         self._bring(self.k, self.of_k, place, at, pages, head, batch)
         if not c.pack:
             slot = self.of_q.acquire_and_advance()
-            self.q.fetch(slot.index, slot.barrier, place.query_start + place.row, place.head, batch)
+            self.q.fetch(slot.index, slot.barrier, place.query_start + place.row, place.head, 0 if c.packed else batch)
         following = pages
         if at > place.first:
             following = self._pages(place, at - 1)

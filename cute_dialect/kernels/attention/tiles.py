@@ -42,6 +42,7 @@ class Problem(NamedTuple):
     used_q: cute.Tensor | None  # number of queries of each sequence, or None
     pad: cute.Tensor | None  # keys before the first one of each sequence, or None
     chunk: Int | None  # keys of a chunk, or None
+    each: Int | None  # queries of each sequence of a group, or None
     table: cute.Tensor | None  # pages of the keys of each sequence, (pages, B), or None
     blocks: BlockLists | None  # of a block mask, or None
 
@@ -151,6 +152,8 @@ class Tiles(TileSchedule):
             of_queries, of_keys = p.begins
             query_start = of_queries[batch]
             queries = of_queries[batch + 1] - query_start
+            if c.groups:
+                query_start, queries = query_start * p.each, queries * p.each
             if of_keys is not None:
                 key_start = of_keys[batch]
                 keys = of_keys[batch + 1] - key_start

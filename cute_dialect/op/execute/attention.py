@@ -48,9 +48,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
 __all__ = [
-    "OPTIONAL_ARRAYS", "AttentionDispatch", "block_lists", "captured_array", "captured_operands", "check_call",
-    "computed", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix", "result_array",
-    "tiles_of", "way_of",
+    "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "block_lists", "captured_array", "captured_operands",
+    "cascade_of", "check_call", "computed", "computed_cascade", "expanded_mask", "expanded_slopes", "head_matrix",
+    "log_matrix", "readable_matrix", "result_array", "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
@@ -217,7 +217,7 @@ def _fields(form: Form) -> dict[str, Any]:
     functions |= {"functions": form.functions, "block_m": form.blocks[0], "block_n": form.blocks[1]}
     of_sequences = {"used": form.used, "used_q": form.used_q, "padded": form.padded, "page": form.page}
     of_bytes = {"output": form.output, "descale": form.descale}
-    return {**functions, **of_sequences, **of_bytes, "chunked": form.chunk > 0}
+    return {**functions, **of_sequences, **of_bytes, "chunked": form.chunk > 0, "groups": form.each > 0}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
@@ -268,7 +268,7 @@ def _time(form: Form, config: AttentionConfig) -> float:
 
 def _steps(form: Form, config: AttentionConfig) -> int:
     """Return the maximum number of key steps of a tile."""
-    keys = -(-form.keys // form.batch) if form.packed and not form.page else form.keys
+    keys = -(-form.keys // form.batch) if form.packed and not form.page and not form.each else form.keys
     if form.mask == "both":
         keys = min(keys, form.width + config.tile_m)
     return max(1, -(-keys // config.tile_n))
@@ -326,20 +326,9 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         if way.form.queries != form.queries:
             q, out = (_heads_as_queries(x, form.sharing) for x in (q, out))
             lines = None if lines is None else _heads_as_queries(lines, form.sharing)
-        begins = [one.views.get(key) for key in ("cu_seqlens_q", "cu_seqlens_k")]
         f = way.form
-        # With a soft cap the kernel computes e^(2 x / cap).
-        factor = LOG2_E * (2 * f.scale / f.softcap if f.softcap else f.scale)
-        numbers = (f.rows, f.scale if way.config.has_score else factor, f.left, f.right)
-        scores = [
-            *_score_operands(one, f),
-            *_lengths(one, f),
-            *captured_operands(one, f.functions),
-            *block_lists(one, f, KEY_LISTS),
-            *_descales(one, f),
-        ]
         if way.combine is None:
-            one.launch(way.kernels[0], q, k, v, out, lines, *begins, *numbers, *scores)
+            _launch(one, way, (q, k, v, out, lines))
             return results
         plain = f._replace(layout="bhsd", packed=False)
         batch, each = (1, f.queries) if f.packed else (f.batch, f.rows)
@@ -348,11 +337,126 @@ def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
         results += [sums, ends]
         sums, ends, rows = view_of(sums), view_of(ends), batch * f.heads * each
         parts = head_matrix(sums, plain), log_matrix(ends, plain)
-        one.launch(way.kernels[0], q, k, v, *parts, *begins, *numbers, way.parts, *scores)
+        _launch(one, way, (q, k, v, *parts))
         sums = sums._replace(shape=(f.values, rows, way.parts), strides=(1, f.values, rows * f.values))
         ends = ends._replace(shape=(rows, way.parts), strides=(1, rows))
         one.launch(way.kernels[1], sums, ends, out, lines)
     return results
+
+
+class CascadeDispatch(NamedTuple):
+    """Kernels of a cascade: attention to shared keys and to the sequences' own keys in slices, and the combination."""
+
+    ways: tuple[AttentionDispatch | None, ...]  # for shared keys and for own keys; None if there are no such keys
+    combine: CombineConfig
+
+
+def cascade_of(form: Form, shared: Form) -> CascadeDispatch:
+    """Return the kernels of a cascade.
+
+    Args:
+        form, shared: the problems of the sequences' own keys and of the shared keys.
+    """
+    ways: list[AttentionDispatch | None] = []
+    for problem in (shared, form):
+        if problem.keys:
+            way = way_of(problem)
+            ways.append(way._replace(config=way.config._replace(split=True, lse=True), combine=None))
+        else:
+            ways.append(None)
+    parts = sum([way.parts for way in ways if way is not None])
+    head = next(h for h in HEADS if h >= form.values)
+    return CascadeDispatch(tuple(ways), CombineConfig(form.element, head, form.lse, parts >= 8))
+
+
+def computed_cascade(one: RowCall, form: Form, shared: Form) -> list[object]:
+    """Compute attention to shared keys, ``k_shared`` and ``v_shared``, and to each sequence's own keys.
+
+    All slices of the keys have their partial results in one array (slices, B, S, H, D), which one kernel combines.  The
+    kernel of shared keys has the queries of a group of sequences as rows, so it reads these keys once for a group.
+
+    Returns the results, followed by the memory of the slices.
+    """
+    found = cascade_of(form, shared)
+    result = result_array(one, form)
+    logs = one.result(form.logs, "f32", "lse") if form.lse else None
+    results: list[object] = [result] if logs is None else [result, logs]
+    count = sum([way.parts for way in found.ways if way is not None])
+    b, s, h, d = form.batch, form.queries, form.heads, form.values
+    if b * s * h == 0:
+        return results
+    if count == 0:
+        result[...] = 0
+        if logs is not None:
+            logs[...] = one.arrays["sinks"].reshape(-1, 1) if form.sinks else -math.inf
+        return results
+    sums, ends = (one.result((count, b, s, h, *more), "f32") for more in ((d,), ()))
+    results += [sums, ends]
+    sums, ends, rows = view_of(sums), view_of(ends), b * s * h
+    first = 0
+    for level, way in enumerate(found.ways):
+        if way is None:
+            continue
+        is_shared = level == 0
+        q = _rows_of_queries(one, form) if is_shared else readable_matrix(one, "q", form)
+        k, v = (readable_matrix(one, f"{key}_shared" if is_shared else key, form) for key in ("k", "v"))
+        lines, each, slices = (b * s, rows, way.parts) if is_shared else (s, s * h, way.parts * b)
+        at = first * rows
+        part = sums._replace(
+            pointer=sums.pointer + 4 * at * d, shape=(lines, d, h, slices), strides=(h * d, 1, d, each * d)
+        )
+        log = ends._replace(pointer=ends.pointer + 4 * at, shape=(lines, h, slices), strides=(h, 1, each))
+        if way.form.queries != lines:
+            q, part, log = (_heads_as_queries(x, form.sharing) for x in (q, part, log))
+        if first:  # A sink is a key of the first slice.
+            way = way._replace(form=way.form._replace(sinks=""), config=way.config._replace(sinks=""))
+        _launch(one, way, (q, k, v, part, log), is_shared)
+        first += way.parts
+    out, lines = (head_matrix(view_of(result), form), None if logs is None else log_matrix(logs, form))
+    sums = sums._replace(shape=(d, rows, count), strides=(1, d, rows * d))
+    ends = ends._replace(shape=(rows, count), strides=(1, rows))
+    # The rows of the slices are ordered by head, then query, then sequence.
+    out = out._replace(**{name: tuple([getattr(out, name)[i] for i in (2, 1, 0, 3)]) for name in ("shape", "strides")})
+    if lines is not None:
+        lines = lines._replace(
+            **{name: tuple([getattr(lines, name)[i] for i in (1, 0, 2)]) for name in ("shape", "strides")}
+        )
+    c = found.combine
+    one.launch(RowKernel(c.name, combine_text, (c,)), sums, ends, out, lines)
+    return results
+
+
+def _rows_of_queries(one: RowCall, form: Form) -> ArrayView:
+    """Return the queries of all sequences as rows, (B S, D, H, 1), in place or copied."""
+    q = readable_matrix(one, "q", form)
+    (s, d, h, b), (row, _, head, sequence) = q.shape, q.strides
+    if s > 1 and b > 1 and sequence != s * row:
+        strides = (sequence, row, head, 1)
+        q = head_matrix(one.contiguous(q._replace(shape=(b, s, h, d), strides=strides)), form._replace(layout="bshd"))
+        row, head = q.strides[0], q.strides[2]
+    return q._replace(shape=(b * s, d, h, 1), strides=(sequence if s == 1 and b > 1 else row, 1, head, 8))
+
+
+def _launch(one: RowCall, way: AttentionDispatch, matrices: Sequence[object], shared: bool = False) -> None:
+    """Launch the kernel of attention.
+
+    Args:
+        matrices: q, k, v, the result and lse, or those of slices of the keys.
+        shared: the keys are those that sequences of a cascade share.
+    """
+    f = way.form
+    begins = [one.views.get(key) for key in (("cu_groups",) if shared else ("cu_seqlens_q", "cu_seqlens_k"))]
+    # With a soft cap the kernel computes e^(2 x / cap).
+    factor = LOG2_E * (2 * f.scale / f.softcap if f.softcap else f.scale)
+    numbers = (f.rows, f.scale if way.config.has_score else factor, f.left, f.right)
+    scores = [
+        *_score_operands(one, f),
+        *_lengths(one, f, *(("seqused_shared", "page_table_shared") if shared else ())),
+        *captured_operands(one, f.functions),
+        *block_lists(one, f, KEY_LISTS),
+        *_descales(one, f),
+    ]
+    one.launch(way.kernels[0], *matrices, *begins, *numbers, way.parts if way.config.split else None, *scores)
 
 
 def _descales(one: RowCall, form: Form) -> list[Any]:
@@ -369,14 +473,18 @@ def _descales(one: RowCall, form: Form) -> list[Any]:
     return found
 
 
-def _lengths(one: RowCall, form: Form) -> list[Any]:
-    """Return the numbers of keys and queries, the keys before the first, the chunk, and the pages as (pages, B)."""
-    found: list[Any] = [one.views["seqused_k"]._replace(strides=(1,)), form.grown] if form.used else []
+def _lengths(one: RowCall, form: Form, used: str = "seqused_k", pages: str = "page_table") -> list[Any]:
+    """Return the numbers of keys and queries, the keys before the first, the chunk, and the pages as (pages, B).
+
+    Args:
+        used, pages: names of the numbers of keys and of the page table.
+    """
+    found: list[Any] = [one.views[used]._replace(strides=(1,)), form.grown] if form.used else []
     for name, is_there in (("seqused_q", form.used_q), ("leftpad_k", form.padded)):
         found += [one.views[name]._replace(strides=(1,))] if is_there else []
-    found += [form.chunk] if form.chunk else []
+    found += [n for n in (form.chunk, form.each) if n]
     if form.page:
-        table = one.views["page_table"]
+        table = one.views[pages]
         found.append(table._replace(shape=table.shape[::-1], strides=table.strides[::-1]))
     return found
 

@@ -155,7 +155,7 @@ def attention(
         left, right = (-1 if x is None else x for x in window_of(window))
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
 
-        def compute() -> Any:
+        def compute() -> object:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
                 deterministic, max_seqlen_k, logs, seqused_k_offset, attention_chunk, _torch_type(dtype),
@@ -403,7 +403,7 @@ def merge_attention(
         if learns or torch.compiler.is_compiling():
             from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-            def compute() -> Any:
+            def compute() -> object:
                 return CUTE.merge_attention(outs, lses)
 
             if usual and learns:

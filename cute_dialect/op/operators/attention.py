@@ -1,4 +1,4 @@
-"""The operators ``torch.ops.cute.attention``, ``attention_backward``, ``merge_attention``, ``rope`` and ``append_kv``.
+"""The operators of attention, ``torch.ops.cute.attention`` and others, and ``rope`` and ``append_kv``.
 
 Gradients on a GPU are those of the kernels of :mod:`cute_dialect.kernels.attention.backward`.  Calls that they do not
 support, and calls on the CPU, use matmuls in f32, in blocks of bounded size (:mod:`.attention_matmuls`).
@@ -29,6 +29,7 @@ from cute_dialect.op.execute.attention_backward import (
     missing_feature,
 )
 from cute_dialect.op.functions import attention as functions
+from cute_dialect.op.functions.cascade_attention import CascadeNumbers, cascaded
 from cute_dialect.op.functions.rope import Rotation, append_kv, rotated
 from cute_dialect.op.operators.attention_matmuls import (
     Gradients,
@@ -96,36 +97,33 @@ def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------- functions of the operators
 
 
-def forward(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
-    alibi_slopes: Tensor | None, mask: Tensor | None, seqused_k: Tensor | None, page_table: Tensor | None,
-    seqused_q: Tensor | None, leftpad_k: Tensor | None, q_descale: Tensor | None, k_descale: Tensor | None,
-    v_descale: Tensor | None, causal: str, left: int, right: int, scale: float | None,
-    layout: str, max_seqlen_q: int | None, softcap: float, deterministic: bool | None, max_seqlen_k: int | None,
-    lse: bool, seqused_k_offset: int, attention_chunk: int, dtype: torch.dtype | None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
-    window = Mask(causal, left, right, scale, layout, max_seqlen_q).window
-    found = functions.attended(
-        q, k, v,
-        (
-            causal or False, scale, window, softcap, lse, layout, max_seqlen_q, None, None, seqused_k_offset,
-            attention_chunk, dtype,
-        ),
-        (
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k,
-            q_descale, k_descale, v_descale,
-        ),
-        device="cpu" if q.device.type == "cpu" else None,
-    )  # fmt: skip
+    q, k, v = inputs[:3]
+    causal, left, right, scale, layout, longest, softcap, _, _, lse, *numbers = inputs[_TENSORS + _CACHES :]
+    window = Mask(causal, left, right, scale, layout, longest).window
+    numbers = (causal or False, scale, window, softcap, lse, layout, longest, None, None, *numbers)
+    device = "cpu" if q.device.type == "cpu" else None
+    found = functions.attended(q, k, v, numbers, inputs[3 : _TENSORS + _CACHES], device=device)
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
 
 
 def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
-    layout, lse, dtype = more[16], more[21], more[-1]
+    dtype = more[-1]
     if dtype is None:
         dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
-    return empty_results(q, v, dtype, layout, lse)
+    return empty_results(q, v, dtype, more[16], more[21])
+
+
+def forward_cascade(*inputs: Any) -> tuple[Tensor, Tensor]:
+    q, numbers = inputs[0], CascadeNumbers(*inputs[11:])
+    found = cascaded(inputs[:11], numbers, device="cpu" if q.device.type == "cpu" else None)
+    return found if numbers.lse else (found, q.new_empty(0, dtype=torch.float32))
+
+
+def fake_cascade(*inputs: Any) -> tuple[Tensor, Tensor]:
+    q, numbers = inputs[0], CascadeNumbers(*inputs[11:])
+    return empty_results(q, inputs[4], q.dtype, numbers.layout, numbers.lse)
 
 
 def empty_results(q: Tensor, v: Tensor, dtype: torch.dtype, layout: str, lse: bool) -> tuple[Tensor, Tensor]:
@@ -179,17 +177,11 @@ def backward(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -> tupl
     return tuple([found.get(i) for i in range(_ARGUMENTS)])
 
 
-def forward_gradients(
-    q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor | None, cu_seqlens_k: Tensor | None, sinks: Tensor | None,
-    alibi_slopes: Tensor | None, mask: Tensor | None, out: Tensor, lse: Tensor, grad: Tensor | None,
-    grad_lse: Tensor | None, causal: str, left: int, right: int, scale: float | None, layout: str,
-    max_seqlen_q: int | None, softcap: float, deterministic: bool | None,
-    max_seqlen_k: int | None, of_mask: bool,
-) -> tuple[Tensor, ...]:  # fmt: skip
+def forward_gradients(*inputs: Any) -> tuple[Tensor, ...]:
     """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
-    saved = Saved(q, k, v, cu_seqlens_q, cu_seqlens_k, out, lse, sinks, alibi_slopes, mask)
-    how = Mask(causal, left, right, scale, layout, max_seqlen_q, softcap, deterministic, max_seqlen_k)
-    found = gradients(saved, grad, grad_lse, how, of_mask)
+    q, k, v, begins_q, begins_k, sinks, slopes, mask, out, lse, grad, grad_lse = inputs[:12]
+    saved = Saved(q, k, v, begins_q, begins_k, out, lse, sinks, slopes, mask)
+    found = gradients(saved, grad, grad_lse, Mask(*inputs[12:-1]), inputs[-1])
     return tuple([q.new_empty(0) if x is None else x for x in found])
 
 

@@ -139,6 +139,13 @@ OPERATORS = (
         flex_attention.forward_gradients, flex_attention.fake_gradients,
     ),
     Operator(
+        "cascade_attention",
+        "(Tensor q, Tensor k_shared, Tensor v_shared, Tensor k, Tensor v, Tensor? sinks, Tensor? cu_groups, "
+        "Tensor? seqused_shared, Tensor? page_table_shared, Tensor? seqused_k, Tensor? page_table, bool causal, "
+        f"float? scale, float softcap, bool lse, str layout, int seqused_k_offset, SymInt? max_group) -> {_PAIR}",
+        attention.forward_cascade, attention.fake_cascade,
+    ),
+    Operator(
         "merge_attention", f"(Tensor outs, Tensor lses) -> {_PAIR}", attention.forward_merge, attention.fake_merge,
         attention.keep_merge, attention.backward_merge,
     ),

@@ -92,6 +92,7 @@ class Form(NamedTuple):
     used_q: bool = False  # the number of queries of each sequence is an array
     padded: bool = False  # the number of keys to skip at the beginning of each sequence is an array
     chunk: int = 0  # a query sees the keys of its own chunk of this many; 0: no chunks
+    each: int = 0  # queries of each sequence of packed groups of sequences that share keys; 0: no groups
     page: int = 0  # keys of a page; 0: keys are contiguous.  ``keys`` then counts those of all pages of a sequence
     functions: ScoreGraph | None = None  # functions of scores and of visible keys
     blocks: tuple[int, int] = (0, 0)  # queries and keys of the blocks of a block mask
@@ -306,18 +307,19 @@ def check_table(call: str, table: ArrayView, batch: int, page: int) -> int:
     return page
 
 
-def check_pages(call: str, table: ArrayView, pages: int, used: Sequence[range]) -> None:
+def check_pages(call: str, table: ArrayView, pages: int, used: Sequence[range], name: str = "page_table") -> None:
     """Raise ShapeError unless the entries of a page table in CPU memory are indices of pages.
 
     Args:
         pages: number of pages of the cache.
         used: columns of each sequence that are read.
+        name: the argument.
     """
     for b, columns in enumerate(used):
         for i in columns:
             found = element_of(table, b, i)
             if not 0 <= found < pages:
-                raise ShapeError(f"{call}: page_table[{b}, {i}] is {found}; pass pages from 0 to {pages - 1}")
+                raise ShapeError(f"{call}: {name}[{b}, {i}] is {found}; pass pages from 0 to {pages - 1}")
 
 
 def _count(name: str, x: object) -> int:

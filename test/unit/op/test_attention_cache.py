@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.problems.attention import check_pages
 from cute_dialect.runtime.arrays import view_of
 
@@ -126,6 +127,23 @@ def test_lengths_in_use(split: int) -> None:
         split_keys=split, device="cpu", checks=CHECKS,
     )  # fmt: skip
     check(result.reshape(q.shape), logs.reshape(4, 2, 9).swapaxes(0, 1), q, sequences)
+
+
+@pytest.mark.slow
+def test_sinks_of_packed_sequences() -> None:
+    """A sink is a key of the first slice only."""
+    rng, begins = np.random.default_rng(4), np.array([0, 9, 18, 20], np.int32)
+    q, k, v = (rng.standard_normal((20, 2, 64)).astype(np.float16) for _ in range(3))
+    sinks = np.array([1, 2], np.float32)
+    result, logs = op.attention(
+        q, k, v, cu_seqlens_q=begins, cu_seqlens_k=begins, max_seqlen_q=9, sinks=sinks, lse=True, split_keys=3,
+        kernel=AttentionConfig(tile_m=64, tile_n=16), device="cpu",
+    )  # fmt: skip
+    for i, j in pairwise(begins):
+        want, log = reference(q[i:j], k[i:j], v[i:j])
+        total = np.logaddexp(log, sinks[:, None])
+        assert (np.abs(result[i:j] - want * np.exp(log - total).T[..., None]) < 1e-3).all()
+        assert (np.abs(logs[:, i:j] - total) < 1e-5).all()
 
 
 @pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
