@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 698,
-    "lines": 202_357,
+    "files": 699,
+    "lines": 202_691,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
