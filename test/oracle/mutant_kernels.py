@@ -53,7 +53,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from attention_backward import forward as attention_forward
 from attention_backward import gradients as attention_gradients
 from attention_backward import visible
-from quantized_weights import packed, weights
+from quantized_weights import TYPES, packed, weights
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 DTYPES = {
@@ -612,7 +612,8 @@ def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
         w = w._replace(scales=(2.0 ** rng.integers(-1, 2, w.scales.shape)).astype(w.scales.dtype))
         x = _integers(rng, (m, k), c.element)
         exact = x.astype(np.float64) @ w.exact()[:n, :k].T
-        return [x, packed(w, c.scale), np.full((m, n), np.nan, np.float32), exact]
+        output = TYPES[c.output]
+        return [x, packed(w, c.scale), np.full((m, n), np.nan, output), exact.astype(output)]
 
     made = {shape: make(shape) for shape in shapes}
 
@@ -745,6 +746,11 @@ def subjects() -> list[Subject]:
             "GEMM, packed weights, scaled, a shared tile",
             MIXED._replace(group=32, scaled=True, share=2, columns=16, scale="f32", zeros=False),
             (13, 124, 520),
+        ),
+        _mixed(
+            "GEMM, packed weights, scaled, staged",
+            MIXED._replace(scaled=True, columns=16, output="f16", staged=True),
+            (13, 56, 264),
         ),
         _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2), (5, 64, 1288)),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),

@@ -113,6 +113,7 @@ class MixedConfig(NamedTuple):
     scaled: bool = False  # multiply weights by their scales, and round them, before the MMA
     hint: bool = True  # mark W as evict-first in the L2
     bias: bool = False  # add a bias per row of W
+    staged: bool = False  # store D, 16-byte aligned and of 16 bits, through shared memory by 16 bytes
 
     @property
     def consumers(self) -> int:
@@ -182,6 +183,7 @@ class MixedConfig(NamedTuple):
                 "hint": "-h",
                 "zeros": "-z",
                 "bias": "-bias",
+                "staged": "-t",
             },
             stages=0,
             hint=False,
@@ -204,6 +206,8 @@ class MixedConfig(NamedTuple):
                 raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(str, allowed))}")
         if self.takes_registers and (self.rows != 128 or self.scales_sums):
             raise ValueError("more than 64 columns need 128 rows, and scaled weights unless a row shares a scale")
+        if self.staged and (self.output == "f32" or self.columns < 16 or self.parts > 1):
+            raise ValueError("staged needs results of 16 bits, 16 or more columns, and parts=1")
         if self.scaled and not self.group:
             raise ValueError("a scale per row multiplies the result; scaled needs groups")
         if self.share > 1 and (self.parts > 1 or self.columns < 8 * self.share):
@@ -316,7 +320,9 @@ def mixed_input(
             cute.arch.setmaxregister_increase(232)
         sums = _Products(c, mma, sX, sW, W, group, place).run(pipe)
         store = _Store(c, D, bias, W, group, place)
-        if exchange is None:
+        if c.staged:
+            _StagedStore(c, mma, sX, store).run(sums, group)
+        elif exchange is None:
             for piece in cute.range_constexpr(c.columns // 8):
                 store(sums, piece)
         else:
@@ -658,7 +664,8 @@ class _Store:
     ):
         self.c, self.D = c, D
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx() % 4
-        block = place.row * c.consumers + group
+        self.block = block = place.row * c.consumers + group
+        self.first = place.column * c.columns
         # Rows of W are columns of D.
         self.row, self.column = place.column * c.columns + lane % 4 * 2, block * ROWS + warp * 16 + lane // 4
         self.scales = None
@@ -676,14 +683,52 @@ class _Store:
     def __call__(self, sums: cute.Tensor, piece: int) -> None:
         """Scale, round and store a piece."""
         for i in cute.range_constexpr(4):
-            half, x = i // 2, sums[piece * 4 + i]
-            if self.scales is not None:
-                x = x * self.scales[half]
-            if self.c.bias:
-                x = x + self.bias[half]
+            half, x = i // 2, self.value(sums[piece * 4 + i], i // 2)
             row, column = self.row + piece * 8 + i % 2, self.column + 8 * half
             if (row < self.D.shape[0]) & (column < self.D.shape[1]):
                 self.D[row, column] = x.to(self.D.element_type)
+
+    def value(self, x: cute.Float32, half: int) -> cute.Float32:
+        """Return a result of one of this thread's two rows of W."""
+        if self.scales is not None:
+            x = x * self.scales[half]
+        return x + self.bias[half] if self.c.bias else x
+
+
+class _StagedStore:
+    """Epilogue of a warpgroup through the memory of X: 64 columns of D are a line of 128 bytes, swizzled."""
+
+    def __init__(self, c: MixedConfig, mma: cute.TiledMma, sX: cute.Tensor, store: _Store):
+        self.c, self.store, self.kind = c, store, number(c.output)
+        self.lines = cute.recast_ptr(sX.iterator, dtype=self.kind)
+        # (rows of W, rows of X)
+        layout = cute.make_layout(((ROWS, c.consumers), c.columns), stride=((1, ROWS * c.columns), ROWS))
+        to = cute.make_tensor(self.lines, layout)
+        atom = cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(True, 4), self.kind)
+        self.copy = cute.make_tiled_copy_C(atom, mma).get_slice(cute.arch.thread_idx().x)
+        self.to = self.copy.partition_D(to)
+
+    def run(self, sums: cute.Tensor, group: Int) -> None:
+        """Round and store the tile of a warpgroup."""
+        c, store = self.c, self.store
+        values = cute.make_rmem_tensor(c.columns // 2, self.kind)
+        for j in cute.range_constexpr(c.columns // 2):
+            values[j] = store.value(sums[j], j % 4 // 2).to(self.kind)
+        cute.arch.barrier(1, 128 * c.consumers)  # no consumer reads X any more
+        cute.copy(self.copy, self.copy.retile(cute.make_tensor(values.iterator, sums.layout)), self.to)
+        cute.arch.barrier(2 + group, 128)
+        thread = cute.arch.thread_idx().x % 128
+        chunk, first = thread % 8, thread // 8
+        layout = cute.make_layout((8, 8, c.columns), stride=(1, 8, ROWS))
+        lines = cute.make_tensor(self.lines + group * (ROWS * c.columns), layout)
+        column = store.block * ROWS + chunk * 8
+        for i in cute.range_constexpr(c.columns // 16):
+            line = first + i * 16
+            row = store.first + line
+            if (row < store.D.shape[0]) & (column < store.D.shape[1]):
+                eight = cute.make_rmem_tensor(8, self.kind)
+                cute.autovec_copy(lines[None, chunk, line], eight)
+                cute.autovec_copy(eight, cute.local_tile(store.D[row, None], (8,), (store.block * 8 + chunk,)))
 
 
 class _Exchange:
@@ -754,11 +799,12 @@ def mixed_input_text(config: MixedConfig | None = None) -> cute.Compiled:
     c = config or DEFAULT
     c.check()
     bias = cute.Tensor[number(c.output), "?:1"] if c.bias else None
+    rows = ("(?,?):(?{i64 div=8},1)", "align<16>") if c.staged else ("(?,?):(?{i64},1)",)
     return cute.trace(
         launch,
         cute.Tensor[number(c.element), "(?,?):(?{div=8},1)", "align<16>"],
         cute.Tensor[cute.Int32, "(?,?):(?{div=4},1)", "align<16>"],
-        cute.Tensor[number(c.output), "(?,?):(?{i64},1)"],
+        cute.Tensor[number(c.output), *rows],
         bias,
         config=c,
     )

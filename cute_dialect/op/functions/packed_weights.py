@@ -432,7 +432,9 @@ def _multiplied(
             )
             return y
         if c is not None:
+            d = one.matrix_of(y)
+            if d.pointer % 16 or d.strides[0] % 8:
+                c = c._replace(staged=False)
             kernel = RowKernel(c.name, mixed_input_text, (c,))
-            operands = one.aligned_matrix("x"), one.aligned_matrix("packed.data"), one.matrix_of(y)
-            one.launch(kernel, *operands, one.vector("bias"))
+            one.launch(kernel, one.aligned_matrix("x"), one.aligned_matrix("packed.data"), d, one.vector("bias"))
     return y

@@ -11,7 +11,7 @@ predicted time with that of the kernel.
 >>> choose_config(1, 8192, 8192, Format("ui4", 128, "bf16", False), "bf16", "bf16").name
 'mixed-ui4-g128-bf16-bf16-bf16-128x8-q7-p2-h'
 >>> choose_config(2048, 8192, 8192, Format("ui4", 32, "bf16", False), "bf16", "bf16").name
-'mixed-ui4-g32-bf16-bf16-bf16-128x256-q3-x2-s'
+'mixed-ui4-g32-bf16-bf16-bf16-128x256-q3-x2-s-t'
 """
 
 from __future__ import annotations
@@ -115,6 +115,8 @@ def candidates(
         c = c._replace(stages=_stages(c, tile.blocks, -(-steps // c.parts)))
         if c.smem_bytes + DEFAULT_TARGET.reserved_shared > DEFAULT_TARGET.shared:  # partial accumulators of wide tiles
             c = c._replace(parts=1, stages=_stages(c._replace(parts=1), tile.blocks, steps))
+        if c.columns >= 64 and c.parts == 1 and output != "f32" and n % 8 == 0:
+            c = c._replace(staged=True)
         yield _predict(tile, c, m, n, k, format, sms), c
 
 

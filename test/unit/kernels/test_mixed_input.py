@@ -78,7 +78,7 @@ def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("c1-13-130-456", "c2-3-64-640")
+@pytest.mark.sample("c1-13-130-456", "c2-3-64-640", "c9-13-72-264")
 @pytest.mark.parametrize(
     ("c", "m", "n", "k"),
     [
@@ -91,6 +91,9 @@ def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
         (MixedConfig(stages=2, columns=128, share=2, scaled=True, group=32), 129, 300, 648),
         (MixedConfig(stages=2, columns=256, share=2, group=0, output="bf16", element="bf16"), 140, 192, 392),
         (SMALL._replace(columns=16, share=2, group=64), 13, 190, 1096),
+        (SMALL._replace(columns=16, staged=True, bias=True), 13, 72, 264),
+        (MixedConfig(stages=2, columns=64, staged=True, group=0, element="bf16", output="bf16"), 70, 200, 392),
+        (MixedConfig(stages=2, columns=128, share=2, scaled=True, staged=True, bias=True), 131, 312, 520),
         (SMALL._replace(columns=32, share=4, scaled=True), 3, 64, 392),
         (MixedConfig(stages=2, columns=64, group=0, output="f32", hint=False), 65, 192, 256),
     ],
@@ -114,6 +117,7 @@ def test_wrong_configurations() -> None:
         ({"columns": 128, "scaled": True, "rows": 64}, "more than 64 columns need 128 rows, and scaled weights"),
         ({"group": 0, "scaled": True}, "a scale per row multiplies the result; scaled needs groups"),
         ({"weight": "f8E4M3FN", "zeros": True}, "weights of f8E4M3FN have no zero points"),
+        ({"staged": True}, "staged needs results of 16 bits, 16 or more columns, and parts=1"),
         ({"share": 2}, "share needs parts=1 and 8 columns per block"),
         ({"share": 2, "columns": 16, "parts": 2}, "share needs parts=1 and 8 columns per block"),
     ):
