@@ -105,12 +105,13 @@ class Arguments:
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        check_bound(self.call, self.operation, self.operands)
-        return self.bound(self.steps(self.operands))
+        check_bound(self.call, self.operands.d.device)
+        check_gpu(self.call, self.operation, self.operands)
+        return in_order(self._bound())
 
-    def bound(self, steps: Sequence[Step]) -> Callable[..., None]:
-        """Return a function that launches the steps in order."""
-        return in_order([self.operation.launcher(v, False).bind(x) for v, x in steps])
+    def _bound(self) -> Sequence[Callable[..., None]]:
+        """Return the prepared launches."""
+        return [self.operation.launcher(v, False).bind(x) for v, x in self.steps(self.operands)]
 
     def _waits_for(self, device: int, stream: int) -> None:
         self._wait = wait_for(device, stream)
@@ -152,16 +153,10 @@ def check_gpu(call: str, operation: GemmOperationUniversal, x: Operands) -> None
     operation.backend.check_gpu(gpu_here(call).capability(max(0, x.d.device)), call)
 
 
-def check_bound(call: str, operation: GemmOperationUniversal, x: Operands) -> None:
-    """Raise DeviceError if operands of a prepared call are in CPU memory, or as :func:`check_gpu` does."""
-    refuse_bound(x.d.device)
-    check_gpu(call, operation, x)
-
-
-def refuse_bound(device: int) -> None:
-    """Raise DeviceError for arrays in CPU memory."""
+def check_bound(call: str, device: int) -> None:
+    """Raise DeviceError if the arrays of a prepared call are in CPU memory (``device`` is negative)."""
     if device < 0:
-        raise DeviceError("bind: an array is in CPU memory; bind() needs arrays in GPU memory")
+        raise DeviceError(f"{call}: the arrays are in CPU memory; pass arrays on a GPU")
 
 
 def in_order(calls: Sequence[Callable[..., None]], held: object = None) -> Callable[..., None]:
@@ -273,9 +268,8 @@ class PointerArrayArguments(Arguments):
         self.launched = self.each[-1].launched
         return report
 
-    def bind(self) -> Callable[..., None]:
-        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        return in_order([each.bind() for each in self.each])
+    def _bound(self) -> Sequence[Callable[..., None]]:
+        return [each.bind() for each in self.each]
 
     def sync(self) -> None:
         """Wait for the launches; results in NumPy arrays are valid afterwards."""
@@ -328,11 +322,8 @@ class PointerArrayLaunch(Arguments):
         """Return the launch."""
         return combined_steps(self.operation.variant_for(x, array=True), x)
 
-    def bind(self) -> Callable[..., None]:
-        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        check_bound(self.call, self.operation, self.found[0])
-        x = joined(self.found)
-        return self.bound(self.steps(x))
+    def _bound(self) -> Sequence[Callable[..., None]]:
+        return [self.operation.launcher(v, False).bind(x) for v, x in self.steps(joined(self.found))]
 
     def sync(self) -> None:
         """Wait for the launch; results in NumPy arrays are valid afterwards."""

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.op.arrays.dtypes import checked_element
-from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.arguments import in_order, wait_for
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.arguments import check_bound, in_order, wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, AttentionDispatch, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
@@ -81,8 +81,7 @@ class _Bound(_Planned):
     def __init__(self, name: str, arrays: dict[str, Any], others: tuple[str, ...], elements: tuple[str, ...]) -> None:
         super().__init__(name, arrays, None, others, elements)
         self.calls: list[Callable[..., None]] = []
-        if self.x.device < 0:
-            raise DeviceError(f"{name}: the arrays are in CPU memory; pass arrays on a GPU")
+        check_bound(name, self.x.device)
 
     def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
         """Raise LayoutError, because a copy would keep the current values."""

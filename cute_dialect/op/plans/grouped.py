@@ -22,7 +22,7 @@ from cute_dialect.kernels.gemm.config import GroupedConfig
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import EpilogueError, ShapeError, UnsupportedError, named
-from cute_dialect.op.execute.arguments import in_order, on_the_cpu, refuse_bound, wait_for
+from cute_dialect.op.execute.arguments import check_bound, in_order, on_the_cpu, wait_for
 from cute_dialect.op.execute.grouped import planned
 from cute_dialect.op.execute.kernels import GroupKernel, kernel_of, library, name_of, text_of
 from cute_dialect.op.execute.launcher import launched
@@ -507,9 +507,10 @@ class CutArguments:
     """
 
     def __init__(
-        self, D: Any, launches: Sequence[tuple[GroupKernel, tuple[Any, ...]]], stream: object, options: CallOptions,
-        problem: str, tile: TileDescription | None, saved: SavedKernels | None,
+        self, call: str, D: Any, launches: Sequence[tuple[GroupKernel, tuple[Any, ...]]], stream: object,
+        options: CallOptions, problem: str, tile: TileDescription | None, saved: SavedKernels | None,
     ):  # fmt: skip
+        self.call = call
         self.D, self.stream, self.options, self.problem, self.saved = D, stream, options, problem, saved
         self._tile = tile
         self._launches = launches
@@ -545,7 +546,7 @@ class CutArguments:
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        refuse_bound(view_of(self.D).device)
+        check_bound(self.call, view_of(self.D).device)
         return in_order([kernel.bind(*given) for kernel, (_, given) in zip(self._ready(), self._launches)])
 
     def sync(self) -> None:
@@ -607,7 +608,7 @@ def cut_arguments(
     found = planned(call, given, options.get("device"), stream)
     sizes = ["x".join(map(str, x.shape)) for x in (a, b)]
     problem = f"{' by '.join(sizes)} in {', '.join(groups)}"
-    return CutArguments(found.result, found.launches, stream, options, problem, tile, plan.saved)
+    return CutArguments(call, found.result, found.launches, stream, options, problem, tile, plan.saved)
 
 
 def cut_reference(

@@ -24,7 +24,7 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import EpilogueError, UnsupportedError, named
-from cute_dialect.op.execute.arguments import Arguments, Transfer, check_bound, check_gpu, in_order, on_the_cpu
+from cute_dialect.op.execute.arguments import Arguments, Transfer, check_gpu, on_the_cpu
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled
 from cute_dialect.op.execute.launcher import Launch
 from cute_dialect.op.execute.pointer_arrays import Copies, TableLaunch, check_results, table_launch, table_like
@@ -346,11 +346,9 @@ class GroupArguments(Arguments):
         run = table_launch(laid.table.copy(), operands, parts, laid.d._replace(keep=None))
         return Launch(run, tuple(arrays), 15)
 
-    def bind(self) -> Callable[..., None]:
-        """Return a function that only launches the kernels on these operands, which must be in GPU memory."""
-        check_bound(self.call, self.operation, self.found[0])
+    def _bound(self) -> Sequence[Callable[..., None]]:
         calls = self._calls(self._laid(self.found)) if any(self.sizes) else []
-        return in_order([kernel.bind(*given) for kernel, _, given in calls])
+        return [kernel.bind(*given) for kernel, _, given in calls]
 
     def shown(self) -> Variant:
         """Return the first kernel of the GEMMs."""

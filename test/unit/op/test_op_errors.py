@@ -343,7 +343,7 @@ def test_a_plan_of_groups_is_bound_to_arrays_on_a_gpu() -> None:
     plan = op.GroupedGemm(element="f16", layout="row")
     with pytest.raises(op.DeviceError) as e:
         plan.bind(A, EXPERTS, None, half(128, 256), offs=[64, 128])
-    assert str(e.value) == "bind: an array is in CPU memory; bind() needs arrays in GPU memory"
+    assert str(e.value) == "GroupedGemm.bind: the arrays are in CPU memory; pass arrays on a GPU"
 
 
 def test_supported_overlaps_get_a_kernel() -> None:

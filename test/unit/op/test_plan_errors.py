@@ -147,7 +147,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      run(op.Gemm(**F16), zeros(3, 8, 8), zeros(3, 8, 8), split_k="stream")),
     (op.DeviceError, 'Gemm.run: no GPU was found; pass device="cpu" to run on the interpreter',
      lambda: op.Gemm(**F16).run(A, B)),
-    (op.DeviceError, "bind: an array is in CPU memory; bind() needs arrays in GPU memory",
+    (op.DeviceError, "Gemm.bind: the arrays are in CPU memory; pass arrays on a GPU",
      lambda: op.Gemm(**F16).bind(A, B, None, zeros(128, 256))),
     # Plans: properties.
     (op.UnsupportedError, (

@@ -585,7 +585,7 @@ CALLS: list[Case] = [
     ),
     (
         op.DeviceError,
-        "bind: an array is in CPU memory; bind() needs arrays in GPU memory",
+        "Gemm.bind: the arrays are in CPU memory; pass arrays on a GPU",
         lambda: op.Gemm(**F16).bind([A, A], [B, B], None, [zeros(128, 256), zeros(128, 256)]),
     ),
     (

@@ -91,7 +91,7 @@ def test_synchronous_run() -> None:
     found = plan.arguments(A, B, None, done.D, device="cpu")
     assert found.problem_size == (70, 68, 100) and names(found) == ["split-a-row", "split-b-column", names(found)[2]]
     assert found.operation.choice is not None and not found.operation.by_tma
-    with pytest.raises(op.DeviceError, match="bind: an array is in CPU memory"):
+    with pytest.raises(op.DeviceError, match="bind: the arrays are in CPU memory"):
         plan.bind(A, B)
     halves = planned(element_C="f16")
     halves.activation = "relu"
