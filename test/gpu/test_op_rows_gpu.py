@@ -13,8 +13,8 @@ import torch.nn.functional as F  # noqa: E402
 from row_calls import CALLS, GRADIENTS, SUMS, TRANSPOSES  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.functions import row_gradients as row_grads  # noqa: E402
 from cute_dialect.op.functions import rows  # noqa: E402
-from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 LIMITS = {"f32": 4e-6, "f16": 1.1e-3, "bf16": 9e-3}

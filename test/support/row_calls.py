@@ -6,8 +6,8 @@ from math import gcd
 
 from cute_dialect.kernels.rows.packed import is_packed_length
 from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_length
+from cute_dialect.op.execute import rows as row_kernels
 from cute_dialect.op.execute.array_call import RowKernel
-from cute_dialect.op.rows import kernels as row_kernels
 
 LENGTHS = (7, 768, 1001, 4096, 5003, 12289, 32768, 50257, 128256)
 MAPS = {

@@ -21,6 +21,13 @@ from cute_dialect.kernels.rows.dispatch import sort_blocks
 from cute_dialect.kernels.rows.route import RouteConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError
+from cute_dialect.op.execute.routing import (
+    combine_kernel,
+    copy_kernel,
+    count_kernel,
+    route_kernel,
+    sort_kernel,
+)
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.explanations.rows import DRAM
 from cute_dialect.op.problems.routing import (
@@ -31,13 +38,6 @@ from cute_dialect.op.problems.routing import (
     check_experts,
     rows_config,
     sort_config,
-)
-from cute_dialect.op.rows.routing import (
-    combine_kernel,
-    copy_kernel,
-    count_kernel,
-    route_kernel,
-    sort_kernel,
 )
 
 

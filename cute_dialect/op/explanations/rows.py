@@ -41,6 +41,13 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.epilogue.tracing import FakeTensor
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowKernel, is_contiguous
+from cute_dialect.op.execute.rows import (
+    choose_kernels,
+    entropy_kernel,
+    norm_quantize_kernel,
+    sample_kernel,
+    topk_kernel,
+)
 from cute_dialect.op.explanations.gemm import Explanation, Line, example_view
 from cute_dialect.op.problems.linear_cross_entropy import CALL, accumulation, default_chunk, row_stride
 from cute_dialect.op.problems.rows import (
@@ -56,13 +63,6 @@ from cute_dialect.op.problems.rows import (
     regions_of_block,
     regions_of_scales,
     shape_of_scales,
-)
-from cute_dialect.op.rows.kernels import (
-    choose_kernels,
-    entropy_kernel,
-    norm_quantize_kernel,
-    sample_kernel,
-    topk_kernel,
 )
 from cute_dialect.runtime.arrays import view_of
 

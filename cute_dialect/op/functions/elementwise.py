@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from cute_dialect.kernels.common.philox import index_shapes
 from cute_dialect.kernels.elementwise.graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Node, Output
-from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import compute_type, element_name, result_element
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
@@ -32,7 +32,6 @@ from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords, checks_keywords
-from cute_dialect.op.problems.elementwise import compute_type, result_element
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover

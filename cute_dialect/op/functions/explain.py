@@ -51,6 +51,7 @@ from cute_dialect.op.explanations.rows import (
     explain_topk,
 )
 from cute_dialect.op.functions import gemm, rows
+from cute_dialect.op.functions import row_gradients as gradients
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
@@ -68,7 +69,6 @@ from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
-from cute_dialect.op.rows import gradients
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of

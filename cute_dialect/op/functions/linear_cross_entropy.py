@@ -24,6 +24,7 @@ from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, Unsupp
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import mm
+from cute_dialect.op.functions.row_gradients import cross_entropy_backward
 from cute_dialect.op.functions.rows import REDUCTIONS, check_classes, check_targets, cross_entropy_with_lse
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.linear_cross_entropy import (
@@ -34,7 +35,6 @@ from cute_dialect.op.problems.linear_cross_entropy import (
     row_stride,
     scale_of,
 )
-from cute_dialect.op.rows.gradients import cross_entropy_backward
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never

@@ -20,6 +20,15 @@ from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.recording import needs_gradients
+from cute_dialect.op.execute.routing import (
+    combine_gradient_kernel,
+    combine_kernel,
+    copy_kernel,
+    count_kernel,
+    gradient_kernel,
+    route_kernel,
+    sort_kernel,
+)
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.routing import (
     DISPATCHED,
@@ -30,15 +39,6 @@ from cute_dialect.op.problems.routing import (
     check_experts,
     rows_config,
     sort_config,
-)
-from cute_dialect.op.rows.routing import (
-    combine_gradient_kernel,
-    combine_kernel,
-    copy_kernel,
-    count_kernel,
-    gradient_kernel,
-    route_kernel,
-    sort_kernel,
 )
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -24,11 +24,10 @@ from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, Unsupp
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
-from cute_dialect.op.functions.norm_quantize import Operands, norm_quantized
+from cute_dialect.op.execute.rows import choose_kernels, choose_transpose, launch_rows, loss_kernel
+from cute_dialect.op.functions.quantize import Operands, norm_quantized
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem
-from cute_dialect.op.rows.arguments import as_rows, check_number, norm_arguments, one_dimension
-from cute_dialect.op.rows.kernels import choose_kernels, choose_transpose, launch_rows, loss_kernel
+from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem, as_rows, check_number, norm_arguments, one_dimension
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -18,9 +18,9 @@ from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.recording import needs_gradients
+from cute_dialect.op.execute.rows import sample_kernel, topk_gradient_kernel, topk_kernel
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import WIDE, check_topk
-from cute_dialect.op.rows.kernels import sample_kernel, topk_gradient_kernel, topk_kernel
 from cute_dialect.runtime.call_options import index_of
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -17,12 +17,11 @@ from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import torch_name
 from cute_dialect.op.functions import gated, rows
-from cute_dialect.op.functions.norm_quantize import Operands, computed
-from cute_dialect.op.functions.quantize import dequantized, with_given_scales, with_own_scales
+from cute_dialect.op.functions import row_gradients as row_grads
+from cute_dialect.op.functions.quantize import Operands, dequantized, quantized_norm, with_given_scales, with_own_scales
 from cute_dialect.op.functions.sampling import sampled, selected
 from cute_dialect.op.functions.sampling import topk_backward as topk_gradients
 from cute_dialect.op.problems.rows import NUMBERS_BY_KERNEL, NormQuantization, shape_of_scales
-from cute_dialect.op.rows import gradients as row_grads
 from cute_dialect.op.torch.autograd import Context, no_settings
 from cute_dialect.op.torch.registry import CUTE
 
@@ -300,7 +299,7 @@ def norm_quantize(
     def norm() -> Tensor:
         return rows.normed(call, x, weight, bias, eps, residual, None, device)
 
-    found = computed(call, Operands(x, residual, weight, bias), eps, NormQuantization(*to), norm, device)
+    found = quantized_norm(call, Operands(x, residual, weight, bias), eps, NormQuantization(*to), norm, device)
     return found if residual is not None else (*found, x.new_empty(0))
 
 

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from cute_dialect.kernels.epilogue.graph import Graph, constant_of
-from cute_dialect.op.arrays.dtypes import element_name, torch_name
+from cute_dialect.op.arrays.dtypes import compute_type, element_name, result_element, torch_name
 from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.derivative import WITHOUT, rule_of
 from cute_dialect.op.epilogue.tracer_values import Proxy, call
 from cute_dialect.op.errors import EpilogueError
 from cute_dialect.op.execute.recording import is_eager
-from cute_dialect.op.problems.elementwise import compute_type, result_element
 from cute_dialect.op.torch.autograd import Context, apply_of, no_settings, node_of
 from cute_dialect.op.torch.gradients import summed
 from cute_dialect.runtime.arrays import view_of

@@ -10,7 +10,7 @@ import pytest
 from cute_dialect.kernels.copies.transpose import BYTES, Plan, whole_tile
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.lang.values.dtypes import type_of_mlir
-from cute_dialect.op.rows.kernels import choose_transpose
+from cute_dialect.op.execute.rows import choose_transpose
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime.arrays import ArrayView
 

@@ -11,7 +11,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.rows import dispatch as kernels
-from cute_dialect.op.rows import routing
+from cute_dialect.op.execute import routing
 
 torch = pytest.importorskip("torch")
 

@@ -19,14 +19,14 @@ from repeated_calls import image, normal  # noqa: E402
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
 from cute_dialect.op.execute import recording  # noqa: E402
+from cute_dialect.op.execute import rows as row_launch  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
+from cute_dialect.op.functions import row_gradients as row_gradients  # noqa: E402
 from cute_dialect.op.functions import rows  # noqa: E402
 from cute_dialect.op.operators import attention as attention_operators  # noqa: E402
 from cute_dialect.op.operators import rows as row_operators  # noqa: E402
 from cute_dialect.op.operators.attention_matmuls import Gradients  # noqa: E402
-from cute_dialect.op.rows import gradients as row_gradients  # noqa: E402
-from cute_dialect.op.rows import kernels as row_launch  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.kernels.rows.sums import loss_parts  # noqa: E402
-from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
+from cute_dialect.op.functions import row_gradients as row_grads  # noqa: E402
 
 TOLERANCE = {torch.float32: {"atol": 2e-6, "rtol": 2e-5}, torch.bfloat16: {"atol": 2e-2, "rtol": 8e-3}}
 

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import cute_dialect.op.operators.table  # noqa: E402, F401  (torch.ops.cute is there)
 from cute_dialect import op  # noqa: E402
-from cute_dialect.op.rows import gradients as row_grads  # noqa: E402
+from cute_dialect.op.functions import row_gradients as row_grads  # noqa: E402
 
 LIMITS = {torch.float32: 1e-5, torch.bfloat16: 2.0**-7}
 

@@ -12,7 +12,7 @@ from cute_dialect import op
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.rows.sample import choose_config
 from cute_dialect.kernels.rows.topk import TopkConfig, longest_row
-from cute_dialect.op.rows.kernels import sample_kernel, topk_kernel
+from cute_dialect.op.execute.rows import sample_kernel, topk_kernel
 
 BF16 = ml_dtypes.bfloat16
 

@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
+from cute_dialect.op.execute import rows as kernels  # noqa: E402
 from cute_dialect.op.problems.rows import LOSS, NUMBERS, RowProblem  # noqa: E402
-from cute_dialect.op.rows import kernels  # noqa: E402
 
 CPU: dict[str, Any] = {"device": "cpu"}
 LIMITS = {torch.float32: 1e-6, torch.float16: 1e-3, torch.bfloat16: 2.0**-7}

@@ -36,7 +36,7 @@ from cute_dialect import op
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, streaming_tile
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.op.execute.kernels import text_of
-from cute_dialect.op.rows.kernels import row_kernel, sum_kernel
+from cute_dialect.op.execute.rows import row_kernel, sum_kernel
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.timing import host_overhead
 from cute_dialect.runtime import native

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.op.execute.array_call import RowKernel
-from cute_dialect.op.problems.routing import RouteSettings, rows_config
-from cute_dialect.op.rows.routing import (
+from cute_dialect.op.execute.routing import (
     combine_gradient_kernel,
     combine_kernel,
     gradient_kernel,
     route_kernel,
 )
+from cute_dialect.op.problems.routing import RouteSettings, rows_config
 from cute_dialect.tools.bench.runner import BenchError, Text, Trial, check_close, compiled, normal
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -16,9 +16,9 @@ from cute_dialect import op
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.op import epilogue
+from cute_dialect.op.execute import rows as row_kernels
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.functions.elementwise import Elementwise
-from cute_dialect.op.rows import kernels as row_kernels
 from cute_dialect.tools.bench.runner import (
     BenchError,
     Text,

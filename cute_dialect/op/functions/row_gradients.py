@@ -16,8 +16,7 @@ from cute_dialect.kernels.rows.packed_norm_gradients import is_packed_norm_lengt
 from cute_dialect.op.errors import DtypeError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls
-from cute_dialect.op.problems.rows import ROW_FUNCTIONS, RowProblem
-from cute_dialect.op.rows.kernels import (
+from cute_dialect.op.execute.rows import (
     choose_kernels,
     column_kernel,
     entropy_kernel,
@@ -26,6 +25,7 @@ from cute_dialect.op.rows.kernels import (
     packed_entropy_kernel,
     processors_of,
 )
+from cute_dialect.op.problems.rows import ROW_FUNCTIONS, RowProblem
 
 _KNOWN = {f.name: KnownCalls(tf32=False) for f in ROW_FUNCTIONS if f.has_gradient}
 """Cached calls by function."""

@@ -1,1 +1,0 @@
-"""Functions on rows: softmax, norms, sums and losses, forward and backward."""
