@@ -110,22 +110,19 @@ def decoded(
     Args:
         numbers: causal, scale, lse, max_seqlen_k, kernel and split_keys.
     """
-    usual = device is None and stream is None and not run and not _KNOWN.is_traced()
+
+    def compute() -> object:
+        causal, scale, lse, longest, kernel, split_keys = numbers
+        arrays = {"q": q, "cache": cache, "page_table": page_table, "seqused_k": seqused_k, "out": out}
+        one = RowCall(MLA, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+        form = latent_form(one.views, causal, scale, lse, longest)
+        one.check_gpu()
+        way = choose_latent(form, kernel, split_keys, longest)
+        with one.on():
+            results = computed_latent(one, way)
+        return tuple(results[:2]) if lse else results[0]
+
+    if device is not None or stream is not None or run:
+        return compute()
     tensors = tuple([x for x in (q, cache, page_table, seqused_k, out) if x is not None])
-    how = (*numbers, page_table is None, seqused_k is None, out is None)
-    if usual:
-        done = _KNOWN.again(how, *tensors)
-        if done is not None:
-            return done
-    causal, scale, lse, longest, kernel, split_keys = numbers
-    arrays = {"q": q, "cache": cache, "page_table": page_table, "seqused_k": seqused_k, "out": out}
-    one = RowCall(MLA, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
-    form = latent_form(one.views, causal, scale, lse, longest)
-    one.check_gpu()
-    way = choose_latent(form, kernel, split_keys, longest)
-    with one.on():
-        results = computed_latent(one, way)
-    result = tuple(results[:2]) if lse else results[0]
-    if usual:
-        one.remember(_KNOWN, how, tensors, result)
-    return result
+    return _KNOWN.call((*numbers, page_table is None, seqused_k is None, out is None), tensors, compute)

@@ -251,31 +251,32 @@ def selected(
     run: Interpreted | None = None,
 ) -> tuple[Array, Array]:
     """Compute :func:`topk` without gradients."""
-    usual = device is None and stream is None and not run and not _KNOWN_TOPK.is_traced()
-    one = RowCall("topk", {"x": x}, device, (), WIDE, stream=stream, run=run)
-    n = one.length(dim)
-    count, c = check_topk(one.element, one.count, n, k, largest)
-    shape = (*one.x.shape[:-1], count)
-    with one.on():
-        values, indices = one.result(shape), one.result(shape, "i64")
-        if one.count and count:
-            one.launch(topk_kernel(c), one.matrix("x"), one.matrix_of(values), one.matrix_of(indices))
-    if usual:
-        one.remember(_KNOWN_TOPK, (k, dim, largest), (x,), (values, indices))
-    return values, indices
+
+    def compute() -> tuple[object, object]:
+        one = RowCall("topk", {"x": x}, device, (), WIDE, stream=stream, run=run)
+        n = one.length(dim)
+        count, c = check_topk(one.element, one.count, n, k, largest)
+        shape = (*one.x.shape[:-1], count)
+        with one.on():
+            values, indices = one.result(shape), one.result(shape, "i64")
+            if one.count and count:
+                one.launch(topk_kernel(c), one.matrix("x"), one.matrix_of(values), one.matrix_of(indices))
+        return values, indices
+
+    usual = device is None and stream is None and not run
+    return _KNOWN_TOPK.call((k, dim, largest), (x,), compute) if usual else compute()
 
 
 def topk_backward(dvalues: Array, indices: Array, n: int, device: object = None) -> Array:
     """Return the gradient of ``x``, rows of ``n`` elements, given that of the values."""
-    usual = device is None and not _KNOWN_GRADIENTS.is_traced()
-    if usual:
-        done = _KNOWN_GRADIENTS.again(n, dvalues, indices)
-        if done is not None:
-            return done
-    one = RowCall("topk_backward", {"dvalues": dvalues, "indices": indices}, device, ("indices",), WIDE)
-    dx = one.result((*one.x.shape[:-1], n))
-    if one.count and n:
-        one.launch(topk_gradient_kernel(one.element), one.matrix("dvalues"), one.matrix("indices"), one.matrix_of(dx))
-    if usual:
-        one.remember(_KNOWN_GRADIENTS, n, (dvalues, indices), dx)
-    return dx
+
+    def compute() -> object:
+        one = RowCall("topk_backward", {"dvalues": dvalues, "indices": indices}, device, ("indices",), WIDE)
+        dx = one.result((*one.x.shape[:-1], n))
+        if one.count and n:
+            one.launch(
+                topk_gradient_kernel(one.element), one.matrix("dvalues"), one.matrix("indices"), one.matrix_of(dx)
+            )
+        return dx
+
+    return _KNOWN_GRADIENTS.call(n, (dvalues, indices), compute) if device is None else compute()
