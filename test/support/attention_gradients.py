@@ -27,6 +27,8 @@ class Call(NamedTuple):
     lengths: tuple[tuple[int, int], ...] = ()
     equal: bool = False
     """True if q, k and v are the same tensor."""
+    size_v: int = 0
+    """Elements per head of v, or 0 for those of q and k."""
 
     def options(self) -> dict[str, Any]:
         found = {"causal": self.causal, "window": self.window, "scale": self.scale}
@@ -68,13 +70,15 @@ def inputs(call: Call, dtype: torch.dtype, device: str, seed: int = 0) -> tuple[
         same = torch.equal(*begins)
         kept = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[0] if same else begins[1]}
         heads = (call.heads, call.shared, call.shared)
-        return [normal(totals[i > 0], n, call.size) for i, n in enumerate(heads)], kept
+        sizes = call.size, call.size, call.size_v or call.size
+        return [normal(totals[i > 0], n, size) for i, (n, size) in enumerate(zip(heads, sizes))], kept
 
-    def at(heads: int, rows: int) -> torch.Tensor:
-        return normal(*((call.batch, heads, rows) if call.layout == "bhsd" else (call.batch, rows, heads)), call.size)
+    def at(heads: int, rows: int, size: int = call.size) -> torch.Tensor:
+        return normal(*((call.batch, heads, rows) if call.layout == "bhsd" else (call.batch, rows, heads)), size)
 
     q = at(call.heads, call.queries)
-    return ([q, q, q] if call.equal else [q, at(call.shared, call.keys), at(call.shared, call.keys)]), {}
+    k, v = at(call.shared, call.keys), at(call.shared, call.keys, call.size_v or call.size)
+    return ([q, q, q] if call.equal else [q, k, v]), {}
 
 
 def exact(

@@ -135,7 +135,6 @@ def missing_feature(problem: AttentionBackwardProblem) -> str:
     """Return the feature of a call that the kernels do not support, or an empty string."""
     f = problem.form
     features = {
-        f"v with head size {f.values}, other than that of q,": f.values != f.size,
         "scale 0": f.scale == 0,
         "seqused_k": f.used,
         "page_table": f.page > 0,
@@ -157,7 +156,7 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
         raise UnsupportedError(f"{BACKWARD_CALL}: {missing} is not supported; use torch's autograd of op.attention")
     if longest is not None and (type(longest) is not int or longest < 0):
         raise ShapeError(f"{BACKWARD_CALL}: max_seqlen_k is {longest!r}; pass an int of 0 or more")
-    head = next(h for h in BACKWARD_HEADS if h >= f.size)
+    head = next(h for h in BACKWARD_HEADS if h >= max(f.size, f.values))  # TMA pads q and k, or v, with zeros
     try:
         found = backward_config_named(kernel) if isinstance(kernel, str) else kernel
         if found is None:

@@ -35,6 +35,10 @@ CASES = [
     Call(1, 2, 2, 33, 150, 128, False, (20, 5), None, "bshd", True),
     # Packed sequences, one of them without queries.
     Call(1, 2, 1, 0, 0, 64, "bottom_right", None, None, "bhsd", True, ((9, 5), (0, 4), (30, 3))),
+    # Values have heads of another size.
+    Call(1, 2, 2, 70, 90, 192, True, None, None, "bshd", True, size_v=128),
+    Call(1, 4, 1, 80, 20, 184, False, None, None, "bhsd", False, size_v=120),
+    Call(1, 2, 1, 0, 0, 40, "bottom_right", None, None, "bhsd", False, ((9, 5), (30, 40)), size_v=72),
     # Blocks share a tile of keys.
     Call(1, 8, 1, 40, 30, 64, True, None, None, "bshd", False),
 ]
@@ -59,7 +63,7 @@ def test_calls_that_kernels_support() -> None:
     form = Form("f16", "bhsd", False, 1, 2, 1, 8, 8, 64, 0.1, "right", False, 0, 0, True, None)
     assert not missing_feature(AttentionBackwardProblem(form, of_lse=True))
     for name, fields in {
-        "v with head size 32": {"size_v": 32}, "page_table": {"page": 64},
+        "page_table": {"page": 64},
         "scale 0": {"scale": 0.0}, "seqused_k": {"used": True},
     }.items():  # fmt: skip
         assert missing_feature(AttentionBackwardProblem(form._replace(**fields))).startswith(name)
@@ -141,8 +145,8 @@ def test_explain() -> None:
     assert found.flops == 10 * 128 * 2 * 8 * 1024 * 1025 // 2
     assert "backward of attention of 2 sequences, 8 heads of 128 on 2" in str(found) and "workspace" in str(found)
     assert "-dlse-" in op.explain(op.attention_backward, (2, 8, 64, 64), (2, 2, 64, 64), dlse=(2, 8, 64)).kernel
-    with pytest.raises(op.UnsupportedError, match="v with head size 64, other than that of q, is not supported"):
-        op.explain(op.attention_backward, (2, 8, 1024, 256), (2, 2, 1024, 256), (2, 2, 1024, 64))
+    latent = op.explain(op.attention_backward, (2, 8, 1024, 192), (2, 8, 1024, 192), (2, 8, 1024, 128))
+    assert latent.kernel == "attention-backward-f16-192-full-64x64" and "heads of 192 and 128" in str(latent)
 
 
 def test_slices_of_key_tiles() -> None:
