@@ -98,20 +98,24 @@ def errors(found: Any, want: Any) -> list[float]:
 
 def dense(
     c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
-    window: tuple[int, int] = (0, 0), parts: int = 1, **options: Any,
+    window: tuple[int, int] = (0, 0), parts: int = 1, size_v: int = 0, **options: Any,
 ) -> list[float]:  # fmt: skip
     """Return the errors of the gradients of random (B, S, H, D) arrays."""
-    return errors(*dense_gradients(c, batch, heads, key_heads, queries, keys, size, window, parts, **options))
+    return errors(*dense_gradients(c, batch, heads, key_heads, queries, keys, size, window, parts, size_v, **options))
 
 
 def dense_gradients(
     c: BackwardConfig, batch: int, heads: int, key_heads: int, queries: int, keys: int, size: int,
-    window: tuple[int, int] = (0, 0), parts: int = 1, **options: Any,
+    window: tuple[int, int] = (0, 0), parts: int = 1, size_v: int = 0, **options: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Return the gradients of random (B, S, H, D) arrays, and their values in float64."""
-    dtype = DTYPES[c.element]
-    q, dout = (normal(batch, queries, heads, size, dtype=dtype, seed=i) for i in (0, 3))
-    k, v = (normal(batch, keys, key_heads, size, dtype=dtype, seed=i) for i in (1, 2))
+    """Return the gradients of random (B, S, H, D) arrays, and their values in float64.
+
+    Args:
+        size_v: Elements per head of v, or 0 for those of q and k.
+    """
+    dtype, size_v = DTYPES[c.element], size_v or size
+    q, dout = (normal(batch, queries, heads, n, dtype=dtype, seed=i) for i, n in ((0, size), (3, size_v)))
+    k, v = (normal(batch, keys, key_heads, n, dtype=dtype, seed=i) for i, n in ((1, size), (2, size_v)))
     dlse = normal(batch, queries, heads, dtype=np.float32, seed=4) if c.dlse else None
     bounds = [x if is_bounded else None for x, is_bounded in zip(window, c.bounded)]
     seen = visible(queries, keys, bounds[0], bounds[1], keys - queries if c.from_end else 0)

@@ -123,31 +123,29 @@ def launch(
     modes, source = warpgroup.OperandMajorMode, warpgroup.OperandSource
     # The consumers split the keys, or the head dimension; for dq, the queries of a tile or the head dimension.
     by_rows, by_columns, columns = (c.consumers, 1, 1), (1, c.consumers, 1), c.head // c.consumers
+    columns_v = c.value_head // c.consumers
     scores = (by_rows, (64, c.tile_m))
     if c.splits_head:
         scores = (by_columns, (64, c.tile_m // c.consumers)) if c.halves else ((1, 1, 1), (64, c.tile_m))
-    kv = (by_columns, (64, columns)) if c.splits_head else (by_rows, (64, c.head))
+    dk, dv = ((by_columns, (64, n)) if c.splits_head else (by_rows, (64, c.head)) for n in (columns, columns_v))
     dq = (by_rows, (64, c.head)) if c.dq_by_rows else (by_columns, (64, columns))
+    a_operand = (modes.MN, source.SMEM) if c.halves else (modes.K, source.RMEM)
+    mma_dk, mma_dv = (
+        hopper.make_trivial_tiled_mma(dtype, dtype, a_operand[0], modes.MN, cute.Float32, *shape, a_operand[1])
+        for shape in (dk, dv)
+    )
     mmas = (
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.K, cute.Float32, *scores),
-        hopper.make_trivial_tiled_mma(
-            dtype,
-            dtype,
-            modes.MN if c.halves else modes.K,
-            modes.MN,
-            cute.Float32,
-            *kv,
-            source.SMEM if c.halves else source.RMEM,
-        ),
+        mma_dk,
+        mma_dv,
         hopper.make_trivial_tiled_mma(dtype, dtype, modes.K, modes.MN, cute.Float32, *dq),
     )
-    of_kv, of_dq = kv[1][1], dq[1][1]  # columns of a consumer
-    rings = (
-        _ring(c, c.tile_n, of_dq, 1), _ring(c, c.tile_n, c.head, 1), _ring(c, c.tile_m, of_kv, c.q_stages),
-        _ring(c, c.tile_m, of_kv, c.grad_stages),
-    )  # fmt: skip
-    tiles = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
-    tmas = tuple([_load_map(x, ring, (n, c.head)) for x, ring, n in zip((K, V, Q, dO), rings, tiles)])
+    heads = c.head, c.value_head, c.head, c.value_head
+    columns_read = dq[1][1], c.value_head, dk[1][1], dv[1][1]
+    rows_of = c.tile_n, c.tile_n, c.tile_m, c.tile_m
+    stages = 1, 1, c.q_stages, c.grad_stages
+    rings = tuple([_ring(c, *each) for each in zip(rows_of, heads, columns_read, stages)])
+    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((K, V, Q, dO), rings, zip(rows_of, heads))])
     batch = cute.size(of_keys) - 1 if c.packed else K.shape[3]
     count = cute.ceil_div(keys, c.tile_n)
     problem = KeyProblem(
@@ -168,18 +166,18 @@ def launch(
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
 
-def _ring(c: BackwardConfig, rows: int, columns: int, stages: int) -> LayoutLike:
+def _ring(c: BackwardConfig, rows: int, head: int, columns: int, stages: int) -> LayoutLike:
     """Return the swizzled layout of the stages of an operand.
 
     Args:
         c: Configuration.
-        rows: Rows of a tile.
+        rows, head: Rows and columns of a tile.
         columns: Columns that one MMA reads, a multiple of those that the swizzle permutes.
         stages: Number of stages.
     """
     dtype = number(c.element)
     kind = hopper.get_smem_layout_atom(utils.LayoutEnum.ROW_MAJOR, dtype, columns)
-    return cute.tile_to_shape(warpgroup.make_smem_layout_atom(kind, dtype), (rows, c.head, stages), order=(0, 1, 2))
+    return cute.tile_to_shape(warpgroup.make_smem_layout_atom(kind, dtype), (rows, head, stages), order=(0, 1, 2))
 
 
 def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:
@@ -220,8 +218,8 @@ def backward(
             num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
         )
         for stages, size in (
-            (1, c.key_bytes), (1, c.key_bytes), (c.q_stages, c.query_bytes + 8 * c.tile_m),
-            (c.grad_stages, c.query_bytes),
+            (1, c.key_bytes), (1, c.value_bytes), (c.q_stages, c.query_bytes + 8 * c.tile_m),
+            (c.grad_stages, c.grad_bytes),
         )
     ]  # fmt: skip
     own = None

@@ -18,6 +18,9 @@ if TYPE_CHECKING:  # pragma: no cover
 BACKWARD_HEADS = (64, 96, 128, 192, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
 
+VALUE_HEADS = (64, 128)
+"""Supported head dimensions of V if they are smaller than that of a Q and K of 192 or 256."""
+
 
 class BackwardConfig(NamedTuple):
     """Configuration of the kernels that compute dq, dk and dv."""
@@ -53,6 +56,12 @@ class BackwardConfig(NamedTuple):
     # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
     block_m: int = 0  # queries of a block, a multiple of tile_m
     block_n: int = 0  # keys of a block, a multiple of tile_n
+    head_v: int = 0  # head dimension of V and dO, one of VALUE_HEADS; 0: that of Q and K
+
+    @property
+    def value_head(self) -> int:
+        """Head dimension of V and dO."""
+        return self.head_v or self.head
 
     @property
     def learned(self) -> tuple[int, ...]:
@@ -114,13 +123,23 @@ class BackwardConfig(NamedTuple):
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of the tile of K, or of V."""
+        """Bytes of the tile of K."""
         return self.tile_n * self.head * 2
 
     @property
+    def value_bytes(self) -> int:
+        """Bytes of the tile of V."""
+        return self.tile_n * self.value_head * 2
+
+    @property
     def query_bytes(self) -> int:
-        """Bytes of a tile of Q, or of dO."""
+        """Bytes of a tile of Q."""
         return self.tile_m * self.head * 2
+
+    @property
+    def grad_bytes(self) -> int:
+        """Bytes of a tile of dO."""
+        return self.tile_m * self.value_head * 2
 
     @property
     def smem_bytes(self) -> int:
@@ -128,7 +147,8 @@ class BackwardConfig(NamedTuple):
         staged = 2 * self.query_bytes // self.dq_parts
         stats = self.q_stages * 2 * self.tile_m * 4
         ds = self.ds_stages * self.tile_m * self.tile_n * 2 * (2 if self.halves else 1)
-        return 2 * self.key_bytes + (self.q_stages + self.grad_stages) * self.query_bytes + stats + ds + staged
+        rings = self.q_stages * self.query_bytes + self.grad_stages * self.grad_bytes
+        return self.key_bytes + self.value_bytes + rings + stats + ds + staged
 
     @property
     def dq_values(self) -> int:
@@ -136,14 +156,24 @@ class BackwardConfig(NamedTuple):
         return self.tile_m * self.head // (128 * self.consumers)
 
     @property
-    def kv_values(self) -> int:
-        """Registers of a consumer thread for its part of a tile of dk, or of dv."""
+    def dk_values(self) -> int:
+        """Registers of a consumer thread for its part of a tile of dk."""
         return self.tile_n * self.head // (128 * self.consumers)
 
     @property
+    def dv_values(self) -> int:
+        """Registers of a consumer thread for its part of a tile of dv."""
+        return self.tile_n * self.value_head // (128 * self.consumers)
+
+    @property
     def piece(self) -> int:
-        """Registers of a consumer thread that go through shared memory to the writer at once."""
+        """Registers of a consumer thread that go through shared memory to the writer at once: of dq and dk."""
         return self.dq_values // self.dq_parts
+
+    @property
+    def dv_piece(self) -> int:
+        """The same of dv."""
+        return min(self.piece, self.dv_values)
 
     @property
     def name(self) -> str:
@@ -197,6 +227,11 @@ class BackwardConfig(NamedTuple):
             raise ValueError(f"element is {self.element!r}; use 'bf16' or 'f16'")
         if self.head not in BACKWARD_HEADS:
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, BACKWARD_HEADS))}")
+        if self.head_v and (self.head_v not in VALUE_HEADS or not self.splits_head):
+            raise ValueError(
+                f"head_v is {self.head_v} and head is {self.head}; head_v must be 0, or one of "
+                f"{', '.join(map(str, VALUE_HEADS))} with a head of 192 or 256"
+            )
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
         tiles = [(64, 64)] if self.splits_head else [(64, 128)]
@@ -259,6 +294,7 @@ _NAMES = KernelNames(
         "sms": "sms",
         "bm": "block_m",
         "bn": "block_n",
+        "v": "head_v",
     },
     elements=("functions",),
 )

@@ -45,7 +45,7 @@ class BackwardConsumer:
     Args:
         tiles: Scheduler.
         group: Index of the consumer.
-        mmas: Tiled MMAs of the scores, of dk and dv, and of dq.
+        mmas: Tiled MMAs of the scores, of dk, of dv, and of dq.
         smem: K, V, Q and dO in shared memory; K, Q and dO transposed; dS, and dS transposed; P transposed, if
             consumers exchange it; the statistics; the buffers of dq.
         rings: Those of K, V, Q and dO.
@@ -69,18 +69,20 @@ class BackwardConsumer:
             scale * LOG2_E,
             scale,
         )
-        self.mma_s, self.mma_kv, self.mma_dq = mma_s, mma_kv, mma_dq = mmas
+        self.mma_s, self.mma_dk, self.mma_dv, self.mma_dq = mma_s, mma_dk, mma_dv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, sPt, self.s_stats, self.s_dq = smem
         rows = 0 if c.splits_head else group
         of_scores = group if c.halves else rows
-        part_s, part_kv, part_dq = (mma.get_slice(g * 128) for mma, g in zip(mmas, (of_scores, group, group)))
+        part_s, part_dk, part_dv, part_dq = (
+            mma.get_slice(g * 128) for mma, g in zip(mmas, (of_scores, group, group, group))
+        )
         self.k = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sK)))
         self.v = mma_s.make_fragment_A(part_s.partition_A(_of_two_slots(sV)))
         self.q = mma_s.make_fragment_B(part_s.partition_B(sQ))
         self.grad = mma_s.make_fragment_B(part_s.partition_B(sG))
-        self.qt = mma_kv.make_fragment_B(part_kv.partition_B(sQt))
-        self.gradt = mma_kv.make_fragment_B(part_kv.partition_B(sGt))
+        self.qt = mma_dk.make_fragment_B(part_dk.partition_B(sQt))
+        self.gradt = mma_dv.make_fragment_B(part_dv.partition_B(sGt))
         self.x = mma_dq.make_fragment_A(part_dq.partition_A(sX))
         self.kt = mma_dq.make_fragment_B(part_dq.partition_B(_of_two_slots(sKt)))
         self.thread = cute.arch.thread_idx().x % 128
@@ -93,7 +95,8 @@ class BackwardConsumer:
             self.columns = c.tile_m // c.consumers
             self.column = self.column + group * self.columns
             self.stored_p = self.store_ds.partition_D(sPt)
-            self.p, self.xt = (mma_kv.make_fragment_A(part_kv.partition_A(x)) for x in (sPt, sXt))
+            self.p = mma_dv.make_fragment_A(part_dv.partition_A(sPt))
+            self.xt = mma_dk.make_fragment_A(part_dk.partition_A(sXt))
         self.row = rows * 64 + warp * 16 + lane // 4
         self.buffer, self.s_steps = cute.Int32(0), s_steps
         columns = self.column, self.columns
@@ -112,8 +115,11 @@ class BackwardConsumer:
 
     def _tile(self, place: KeyPlace) -> None:
         # Accumulators are allocated where they are used, so that loops carry only those that stay in use.
-        c, mma = self.c, self.mma_kv
-        dk, dv = (mma.make_fragment_C(mma.partition_shape_C((c.tile_n, c.head))) for _ in range(2))
+        c = self.c
+        dk, dv = (
+            mma.make_fragment_C(mma.partition_shape_C((c.tile_n, head)))
+            for mma, head in ((self.mma_dk, c.head), (self.mma_dv, c.value_head))
+        )
         k = self.of_k.wait_and_advance()
         q = self.of_q.wait_and_advance()
         (head, tile), steps = self.tiles.start(place), self.tiles.steps(place)
@@ -152,7 +158,7 @@ class BackwardConsumer:
         v.release()
         if c.split:
             self._pass(dk)
-            self._pass(dv)
+            self._pass(dv, c.dv_piece)
         else:
             self._store(place, dk, dv)
 
@@ -168,7 +174,7 @@ class BackwardConsumer:
 
     def _operand(self) -> cute.Tensor:
         """Return the A operand of the MMAs of dk and dv."""
-        return self.mma_kv.make_fragment_A(self.mma_kv.partition_shape_A((self.c.tile_n, self.c.tile_m)))
+        return self.mma_dk.make_fragment_A(self.mma_dk.partition_shape_A((self.c.tile_n, self.c.tile_m)))
 
     def _multiply_keys(self, scores: cute.Tensor, q: Slot, tile: Int) -> None:
         at = (None, None, None)
@@ -298,11 +304,11 @@ class BackwardConsumer:
         dq = self.mma_dq.make_fragment_C(self.mma_dq.partition_shape_C((self.c.tile_m, self.c.head)))
         buffer = (*at, self.buffer)
         warpgroup.fence()
-        cute.gemm(self.mma_kv, dv, self.p[buffer], self.gradt[(*at, grad.index)], accumulate=adds)
+        cute.gemm(self.mma_dv, dv, self.p[buffer], self.gradt[(*at, grad.index)], accumulate=adds)
         warpgroup.commit_group()
         cute.gemm(self.mma_dq, dq, self.x[buffer], self.kt[(*at, nothing_of(tile))], accumulate=False)
         warpgroup.commit_group()
-        cute.gemm(self.mma_kv, dk, self.xt[buffer], self.qt[(*at, q.index)], accumulate=adds)
+        cute.gemm(self.mma_dk, dk, self.xt[buffer], self.qt[(*at, q.index)], accumulate=adds)
         warpgroup.commit_group()
         if starts:
             self._multiply_keys(scores, following, tile)
@@ -325,7 +331,8 @@ class BackwardConsumer:
     def _add(self, sums: cute.Tensor, weights: cute.Tensor, ring: cute.Tensor, slot: Slot, adds: Condition) -> None:
         """Start the MMAs of dk or dv."""
         warpgroup.fence()
-        cute.gemm(self.mma_kv, sums, weights, ring[None, None, None, slot.index], accumulate=adds)
+        mma = self.mma_dk if ring is self.qt else self.mma_dv
+        cute.gemm(mma, sums, weights, ring[None, None, None, slot.index], accumulate=adds)
         warpgroup.commit_group()
 
     def _statistic(self, q: Slot, which: int) -> cute.Tensor:
@@ -415,11 +422,11 @@ class BackwardConsumer:
         at = (None, None, None, self.buffer)
         cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[at])
 
-    def _pass(self, sums: cute.Tensor) -> None:
-        """Pass this thread's part of dq, dk or dv to the writer of this consumer, in pieces."""
-        count, size = self.c.piece // 4, cute.size(sums)
-        values = cute.make_tensor(sums.iterator, cute.make_layout((4, size // 4)))
-        for part in cute.range_constexpr(size // self.c.piece):
+    def _pass(self, sums: cute.Tensor, piece: int = 0) -> None:
+        """Pass this thread's part of dq, dk or dv to the writer of this consumer, in pieces of ``piece`` values."""
+        piece, size = piece or self.c.piece, cute.size(sums)
+        count, values = piece // 4, cute.make_tensor(sums.iterator, cute.make_layout((4, size // 4)))
+        for part in cute.range_constexpr(size // piece):
             cute.arch.barrier(DQ_EMPTY + self.group, 160)
             for i in cute.range_constexpr(count):
                 cute.autovec_copy(values[None, part * count + i], self.s_dq[None, self.thread, i, self.group])
@@ -429,8 +436,9 @@ class BackwardConsumer:
     def _store(self, place: KeyPlace, dk: cute.Tensor, dv: cute.Tensor) -> None:
         for i in cute.range_constexpr(cute.size(dk)):
             dk[i] = dk[i] * self.scale
-        lane, (columns, first) = cute.arch.lane_idx() % 4, self._columns()
-        for target, sums in zip(self.results, (dk, dv)):
+        lane = cute.arch.lane_idx() % 4
+        for target, sums, head in zip(self.results, (dk, dv), (self.c.head, self.c.value_head)):
+            columns, first = self._columns(head)
             words = packed_words(sums, columns, target.element_type)
             for half in cute.range_constexpr(2):
                 at = place.row + self.row + 8 * half
@@ -438,20 +446,21 @@ class BackwardConsumer:
                 if at < place.keys:
                     store_row(target[place.key_start + at, None, place.head, place.matrix], pieces, lane, first)
 
-    def _columns(self) -> tuple[int, Int]:
-        """Return the columns of dk and dv of this consumer, and the index of the first 32 of them."""
+    def _columns(self, head: int) -> tuple[int, Int]:
+        """Return the columns of a gradient that this consumer has, and the index of the first 32 of them."""
         if self.c.splits_head:
-            columns = self.c.head // self.c.consumers
+            columns = head // self.c.consumers
             return columns, self.group * (columns // 32)
-        return self.c.head, 0
+        return head, 0
 
     def _store_zeros(self, place: KeyPlace) -> None:
         """Store the gradients of keys that no query sees."""
         zeros = cute.make_rmem_tensor(4, cute.Int32)
         zeros.fill(0)
-        columns, first = self._columns()
-        pieces, lane = [[zeros[j] for j in range(4)]] * (columns // 32), cute.arch.lane_idx() % 4
-        for target in self.results:
+        lane = cute.arch.lane_idx() % 4
+        for target, head in zip(self.results, (self.c.head, self.c.value_head)):
+            columns, first = self._columns(head)
+            pieces = [[zeros[j] for j in range(4)]] * (columns // 32)
             for half in cute.range_constexpr(2):
                 at = place.row + self.row + 8 * half
                 if at < place.keys:

@@ -45,9 +45,9 @@ class BackwardProducer:
     ):  # fmt: skip
         self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
         self.own, self.phase, self.s_steps = own, cute.Int32(0), s_steps
-        sizes = (c.tile_n, c.tile_n, c.tile_m, c.tile_m)
+        sizes = (c.tile_n, c.head), (c.tile_n, c.value_head), (c.tile_m, c.head), (c.tile_m, c.value_head)
         self.k, self.v, self.q, self.grad = (
-            Loaded(tma, tensor, (rows, c.head), 0) for tma, tensor, rows in zip(tmas, smem, sizes)
+            Loaded(tma, tensor, tile, 0) for tma, tensor, tile in zip(tmas, smem, sizes)
         )
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         self.bulk = cute.make_copy_atom(cpasync.CopyBulkG2SOp(), cute.Float32)
@@ -143,7 +143,7 @@ class BackwardProducer:
         self._fetch(matrix, state.index, own, at, stats)
         cute.arch.mbarrier_wait(own, self.phase)
         self.phase = self.phase ^ 1
-        pieces, lane = self.c.head // 8, cute.arch.lane_idx()
+        pieces, lane = matrix.tile[1] // 8, cute.arch.lane_idx()
         rows = 32 // pieces  # cleared at once; some lanes may be idle
         zeros = cute.make_rmem_tensor(8, matrix.smem.element_type)
         zeros.fill(0.0)
@@ -196,12 +196,13 @@ class DqWriter:
                 self._step(at, place, head, tile)
                 head, tile = place.following(head, tile)
             if self.c.split and self.tiles.has_steps(place):
-                for first in (0, self.tiles.problem.heads):
-                    line, pieces = self.kv_sum[first + place.head, place.sums, None], self.c.kv_values // self.c.piece
+                heads, c = self.tiles.problem.heads, self.c
+                for first, values, piece in ((0, c.dk_values, c.piece), (heads, c.dv_values, c.dv_piece)):
+                    line, pieces = self.kv_sum[first + place.head, place.sums, None], values // piece
                     for part in cute.range_constexpr(pieces):
                         self._wait_for_piece(True)
                         if self.leads:
-                            self._add(line, self.group * pieces + part)
+                            self._add(line, self.group * pieces + part, piece)
             at = self.tiles.following(at)
         if self.leads:
             # The writes must complete before the block exits, not only the reads.
@@ -235,11 +236,17 @@ class DqWriter:
         cute.arch.barrier_arrive(DQ_EMPTY + self.group, 160)
         cute.arch.barrier(DQ_FULL + self.group, 160)
 
-    def _add(self, line: cute.Tensor, piece: Int) -> None:
-        """Start the addition of the piece in shared memory to a piece of a tile in global memory."""
-        size = 128 * self.c.piece
-        source = cute.make_tensor(self.s_dq.iterator + self.group * size, cute.make_layout(size))
-        cute.copy(self.add, source, cute.local_tile(line, (size,), (piece,)))
+    def _add(self, line: cute.Tensor, index: Int, piece: int = 0) -> None:
+        """Start the addition of the piece in shared memory to a piece of a tile in global memory.
+
+        Args:
+            line: The tile.
+            index: Index of the piece in the tile.
+            piece: Values of a thread; 0: those of a piece of dq.
+        """
+        size = 128 * (piece or self.c.piece)
+        source = cute.make_tensor(self.s_dq.iterator + self.group * (128 * self.c.piece), cute.make_layout(size))
+        cute.copy(self.add, source, cute.local_tile(line, (size,), (index,)))
         cute.arch.cp_async_bulk_commit_group()
 
     def _turn(self, place: KeyPlace, head: Int, tile: Int) -> cute.Pointer:

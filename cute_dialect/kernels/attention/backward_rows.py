@@ -118,7 +118,7 @@ def delta(
     begin = tile * c.tile_m
     if begin < where.queries:
         slot = where.tile + tile
-        lanes = 1 << (c.head // 8 - 1).bit_length()  # threads of a row, with eight elements each, or none
+        lanes = 1 << (c.value_head // 8 - 1).bit_length()  # threads of a row, with eight elements each, or none
         column, first = thread % lanes, thread // lanes
         for i in cute.range_constexpr(c.tile_m * lanes // _THREADS):
             at = i * (_THREADS // lanes) + first
@@ -276,13 +276,13 @@ def _convert_keys(c: BackwardConfig, index: Int, of_key: KeyGradients, scale: cu
     if begin < keys:
         factor = scale if line < heads else cute.Float32(1.0)
         slot = first_key_tile(c, start, of_key.tiles, batch) + tile
-        sums = _read_sums(of_key.sums[line, slot, None], c.kv_values, factor, cute.arch.warpgroup_idx())
         matrix = 0 if c.packed else batch
-        for first, target in ((0, of_key.dk), (heads, of_key.dv)):
+        for first, target, values in ((0, of_key.dk, c.dk_values), (heads, of_key.dv, c.dv_values)):
             head = line - first
             if (head >= 0) & (head < heads):
+                sums = _read_sums(of_key.sums[line, slot, None], values, factor, cute.arch.warpgroup_idx())
                 rows = _Rows(target, head, matrix, start, begin, keys)
-                _store_sums(sums, c.kv_values, rows, split_rows=not c.splits_head)
+                _store_sums(sums, values, rows, split_rows=not c.splits_head)
 
 
 class _Rows(NamedTuple):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cute_dialect.kernels.attention.backward import backward_launches
 from cute_dialect.kernels.attention.backward_config import (
     BACKWARD_HEADS,
+    VALUE_HEADS,
     BackwardConfig,
     backward_config_named,
     default_backward_config,
@@ -166,7 +167,7 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
         config = found._replace(
             element=f.element, head=head, mask=f.mask, from_end=f.from_end, packed=f.packed, dlse=problem.of_lse,
             deterministic=problem.deterministic, functions=problem.functions()[0], block_m=f.blocks[0],
-            block_n=f.blocks[1],
+            block_n=f.blocks[1], head_v=_value_head(f, head),
         )  # fmt: skip
         parts = slices_of(problem, config) if (kernel is None or config.split) and not problem.deterministic else 1
         if config.split:
@@ -178,6 +179,11 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
     except ValueError as e:
         raise UnsupportedError(f"{BACKWARD_CALL}: {e}") from None
     return BackwardDispatch(problem, config, parts)
+
+
+def _value_head(f: Form, head: int) -> int:
+    """Return the head dimension of V and dO of a kernel for Q and K of a head dimension, or 0 for the same one."""
+    return next((h for h in VALUE_HEADS if f.values <= h and head > 128), 0)
 
 
 # -------------------------------------------------------------------------------------------------------------- slices
@@ -202,18 +208,19 @@ def slices_of(problem: AttentionBackwardProblem, config: BackwardConfig) -> int:
     if not 0 < units < _MOST_WAVES * c.sms or f.rows == 0 or f.blocks[1]:
         return 1
     steps, per_unit = _most_steps(f, c, tiles), 2 if c.takes_pairs else 1
+    step = _STEP[c.head] * (3 * c.head + 2 * c.value_head) / (5 * c.head)  # three of five matmuls have the head of Q
     sums = 2 * 4 * key_heads * c.tiles(f.keys, f.batch, of_keys=True) * c.tile_n * c.head
 
     def time(parts: int) -> float:
         added = 8 * c.tile_n * c.head / _ADDED if parts > 1 else 0.0
         extra = 2 * sums / _CLEARED + _CONVERTED if parts > 1 else 0.0
-        slice_time = -(-steps // parts) * _STEP[c.head] + per_unit * (_TILE + added)
+        slice_time = -(-steps // parts) * step + per_unit * (_TILE + added)
         if not f.packed:
             return -(-units * parts // c.sms) * slice_time + extra
         # Sequences have different lengths: one block may have the longest slice after its share of the others.
         real = min(units, key_heads * (f.keys / c.tile_n + f.batch / 2) / per_unit)
         mean = steps * (f.queries / f.batch / max(1, f.rows) + 1) / 2
-        work = real * (mean * _STEP[c.head] + parts * per_unit * (_TILE + added)) + units * parts * _PACKED
+        work = real * (mean * step + parts * per_unit * (_TILE + added)) + units * parts * _PACKED
         return work / c.sms + slice_time + extra
 
     best = min(range(1, min(steps, _MOST) + 1), key=time)

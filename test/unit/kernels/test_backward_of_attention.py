@@ -78,6 +78,21 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     ("attention-backward-f16-256-right-64x64-h0-sms1", (1, 2, 1, 70, 130, 192), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-f16-192-right-64x64-a2-sms1", (1, 2, 1, 130, 130, 192), (0, 0), {"schedule": "random"}),
     ("attention-backward-bf16-256-left-64x64-a1-sms1", (1, 2, 1, 130, 190, 256), (40, 0), {"schedule": "reverse"}),
+    # V has a head of another size.
+    ("attention-backward-bf16-192-right-64x64-sms1-v128", (1, 2, 1, 130, 140, 192), (0, 0), {"size_v": 128}),
+    (
+        "attention-backward-f16-192-full-split-64x64-sms3-v128",
+        (1, 2, 1, 70, 100, 184),
+        (0, 0),
+        {"size_v": 120, "parts": 2, "schedule": "random"},
+    ),
+    (
+        "attention-backward-bf16-256-both-dlse-split-64x64-v64",
+        (1, 1, 1, 70, 130, 256),
+        (30, 20),
+        {"size_v": 64, "parts": 2, "schedule": "adversarial"},
+    ),
+    ("attention-backward-f16-192-right-64x64-h0-sms1-v64", (1, 1, 1, 70, 70, 192), (0, 0), {"size_v": 40}),
     # More slices than steps.
     ("attention-backward-bf16-64-left-split-128x128-sms2", (1, 2, 1, 200, 330, 64), (30, 20), {"parts": 5}),
 ]
@@ -144,7 +159,7 @@ def test_gradients_of_packed_sequences(name: str, lengths: Any, heads: Any, opti
 @pytest.mark.parametrize("head", BACKWARD_HEADS)
 @pytest.mark.parametrize("mask", ["full", "right"])
 def test_wgmma_is_not_serialized(head: int, mask: str) -> None:
-    c = default_backward_config("bf16", head, mask)
+    c = default_backward_config("bf16", head, mask)._replace(head_v=128 if head == 192 else 0)
     report = compile(backward_text(c), filename=f"{c.name}.mlir").report
     assert "C75" not in report, report
 
@@ -155,7 +170,7 @@ def test_names_of_configurations() -> None:
         ("element", "f16"), ("head", 64), ("mask", "left"), ("from_end", True), ("packed", True), ("dlse", True),
         ("deterministic", True), ("split", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1),
         ("ds_stages", 1), ("dq_parts", 2), ("ahead", 1), ("halves", True), ("late", True), ("pairs", False), ("sms", 1),
-        ("functions", "sv0123456789ab"), ("block_m", 128), ("block_n", 256),
+        ("functions", "sv0123456789ab"), ("block_m", 128), ("block_n", 256), ("head_v", 64),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
@@ -171,8 +186,8 @@ def test_names_of_configurations() -> None:
         ({"head": 80}, "head is 80; use one of 64, 96, 128, 192, 256"),
         ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
-        ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_m": 64}, "the tile is 64x128"),
-        ({"halves": True}, "halves=True needs a head of 192"),
+        ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_n": 64}, "use 64x128 or 128x128"),
+        ({"halves": True}, "halves=True needs a head of 192"), ({"head_v": 64}, "head_v is 64 and head is 128"),
     ],
 )  # fmt: skip
 def test_configurations_that_no_kernel_supports(fields: dict[str, Any], message: str) -> None:

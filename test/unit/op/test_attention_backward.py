@@ -146,7 +146,7 @@ def test_explain() -> None:
     assert "backward of attention of 2 sequences, 8 heads of 128 on 2" in str(found) and "workspace" in str(found)
     assert "-dlse-" in op.explain(op.attention_backward, (2, 8, 64, 64), (2, 2, 64, 64), dlse=(2, 8, 64)).kernel
     latent = op.explain(op.attention_backward, (2, 8, 1024, 192), (2, 8, 1024, 192), (2, 8, 1024, 128))
-    assert latent.kernel == "attention-backward-f16-192-full-64x64" and "heads of 192 and 128" in str(latent)
+    assert latent.kernel == "attention-backward-f16-192-full-64x64-v128" and "heads of 192 and 128" in str(latent)
 
 
 def test_slices_of_key_tiles() -> None:
