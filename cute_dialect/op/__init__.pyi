@@ -16,6 +16,7 @@ from cute_dialect.op.functions.attention import (
 )
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,
+    merge_attention_ as merge_attention_,
 )
 from cute_dialect.op.functions.cascade_attention import (
     cascade_attention as cascade_attention,

@@ -1478,6 +1478,28 @@ def _tables(d: Draw, rows: int, head: int, dtype: torch.dtype) -> dict[str, Memo
     }
 
 
+@_family("merge_attention_", 2)
+def _merge_in_place(d: Draw) -> Call:
+    head, dtype = d.rng.choice((8, 40, 64, 128, 256)), d.rng.choice((F32, F16, BF16))
+    lead = d.rng.choice([(d.size(1, 3, 33, 130),), (2, d.size(1, 5, 33))])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    tensors = {n: d.memory((*lead, head), dtype) for n in ("out", "other")}
+    tensors |= {n: d.memory(lead, F32, d.values(lead, F32, 1.001)) for n in ("lse", "other_lse")}
+
+    def exact(out: Any, lse: Any, other: Any, other_lse: Any) -> Any:
+        total = torch.logaddexp(lse, other_lse)
+        return torch.exp(lse - total)[..., None] * out + torch.exp(other_lse - total)[..., None] * other, total
+
+    def ours(out: Any, lse: Any, other: Any, other_lse: Any) -> Any:
+        mine = [x.clone(memory_format=torch.contiguous_format) for x in (out, lse)]
+        return op.merge_attention_(*mine, other, other_lse, **run)
+
+    def slack(out: Any, other: Any, **_: Any) -> Any:
+        return (2.0**-18 * max(float(x.abs().max()) for x in (out, other)) if out.numel() else 0.0, 2.0**-18)
+
+    return _simple(d, "op.merge_attention_()", tensors, ours, exact, slack)
+
+
 @_family("rope", 3)
 def _rope(d: Draw) -> Call:
     dtype, head, heads = d.rng.choice((F16, BF16)), d.rng.choice((32, 64, 128)), d.rng.choice((1, 2, 3))

@@ -5,6 +5,7 @@ with ``w[p] = e^(L[p] - L)`` and ``L = log(sum over p of e^(L[p]))``. Slices are
 deterministic. A slice without keys has L = -inf and weight 0; a row without keys is 0.
 
     launch(O, L, out, …)                      # O (elements, rows, parts), L (rows, parts); out (S, D, H, B)
+    launch_pair(out, lse, other, other_lse)   # two parts, merged into the first
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -144,3 +145,65 @@ def combine_text(config: CombineConfig | None = None) -> cute.Compiled:
     out = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     lse = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     return cute.trace(launch, parts, logs, out, lse, config=c)
+
+
+# --------------------------------------------------------------------------------------------------- merges in place
+
+
+@cute.jit
+def launch_pair(
+    out: cute.Tensor,
+    lse: cute.Tensor,
+    other: cute.Tensor,
+    other_lse: cute.Tensor,
+    config: cute.Constexpr[CombineConfig] = DEFAULT,
+):
+    """Launch one warp per row. ``out`` and ``other`` are (rows, elements), their log-sum-exps (rows,)."""
+    assert out.shape[0] == other.shape[0], "out and other must have the same number of rows"
+    merge(out, lse, other, other_lse, config).launch(
+        grid=cute.ceil_div(out.shape[0], _WARPS), block=32 * _WARPS, pdl=True
+    )
+
+
+@cute.kernel(name="merge")
+def merge(
+    out: cute.Tensor,
+    lse: cute.Tensor,
+    other: cute.Tensor,
+    other_lse: cute.Tensor,
+    config: cute.Constexpr[CombineConfig],
+):
+    """Add another partial result to this warp's row, in place."""
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
+    lane = cute.arch.lane_idx()
+    row = cute.arch.block_idx().x * _WARPS + cute.arch.warp_idx()
+    if row < out.shape[0]:
+        logs = [lse[row], other_lse[row]]
+        most = cute.arch.fmax(logs[0], logs[1])
+        weights = [_power(log - most) for log in logs]
+        total = weights[0] + weights[1]
+        total = cute.Float32(1.0) if most == float("-inf") else total
+        weights = [weight / total for weight in weights]
+        for i in cute.range_constexpr(-(-config.head // 128)):
+            if (i * 32 + lane) * _VECTOR < out.shape[1]:
+                target = cute.local_tile(out[row, None], (_VECTOR,), (i * 32 + lane,))
+                mine, theirs = (cute.make_rmem_tensor(_VECTOR, out.element_type) for _ in range(2))
+                cute.autovec_copy(target, mine)
+                cute.autovec_copy(cute.local_tile(other[row, None], (_VECTOR,), (i * 32 + lane,)), theirs)
+                for j in cute.range_constexpr(_VECTOR):
+                    sum_ = weights[0] * mine[j].to(cute.Float32)
+                    mine[j] = cute.math.fma(weights[1], theirs[j].to(cute.Float32), sum_).to(out.element_type)
+                cute.autovec_copy(mine, target)
+        cute.arch.sync_warp()  # all lanes have read the log-sum-exp
+        if lane == 0:
+            lse[row] = float("-inf") if most == float("-inf") else most + cute.math.log(total)
+
+
+@printed
+def merge_text(config: CombineConfig | None = None) -> cute.Compiled:
+    """Trace the kernel ``@merge`` and its host function ``@launch_pair(out, lse, other, other_lse)``."""
+    c = config or DEFAULT
+    matrix = cute.Tensor[number(c.element), "(?,?):(?{div=8},1)", "align<16>"]
+    logs = cute.Tensor[cute.Float32, "?:1"]
+    return cute.trace(launch_pair, matrix, logs, matrix, logs, config=c)

@@ -16,12 +16,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
+from cute_dialect.kernels.attention.combine import CombineConfig, combine_text, merge_text
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
 from cute_dialect.op.arrays.library import call_operator
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.arrays.operand_views import overlap
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
@@ -454,3 +455,78 @@ def _merged(outs: Array, lses: Array, device: object, stream: object, run: Inter
                 of_lse._replace(shape=(rows, 1, 1), strides=(1, 1, 1)),
             )
     return out, lse
+
+
+_IN_PLACE = "merge_attention_"
+_MERGES_IN_PLACE = KnownCalls(tf32=False)
+"""Cached calls."""
+
+
+def merge_attention_(
+    out: Array, lse: Array, other: Array, other_lse: Array, *, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
+) -> Array:  # fmt: skip
+    """Merge another result over disjoint keys into ``out`` and ``lse``, in place, and return the two.
+
+    Args:
+        out, other: (…, D), f32, f16 or bf16; D is a multiple of 8 up to 256.  ``out`` is contiguous.
+        lse, other_lse: (…), f32, as in :func:`merge_attention`.  ``lse`` is contiguous.
+        device, stream, run: as in :func:`cute_dialect.op.mm`.
+
+    Raises UnsupportedError for tensors that need gradients.
+    """
+    if run:
+        check_keywords(_IN_PLACE, merge_attention_, run)
+    tensors = (out, lse, other, other_lse)
+    if needs_gradients(*tensors):
+        raise UnsupportedError(f"{_IN_PLACE}: gradients are not supported; use merge_attention, or torch.no_grad()")
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(out, torch.Tensor) and torch.compiler.is_compiling():
+        from cute_dialect.op.torch.dispatch import CUTE  # late: torch
+
+        def traced() -> object:
+            CUTE.merge_attention_(*tensors)
+            return out, lse
+
+        return call_operator(_IN_PLACE, traced, out, device, stream, run, "out")
+
+    def compute() -> object:
+        return _merged_in_place(tensors, device, stream, run)
+
+    if device is not None or stream is not None or run:
+        return compute()
+    return _MERGES_IN_PLACE.call((), tensors, compute)
+
+
+def _merged_in_place(tensors: tuple[Array, ...], device: object, stream: object, run: Interpreted) -> Array:
+    """Check the arguments of :func:`merge_attention_`, and launch its kernel."""
+    arrays = dict(zip(("out", "lse", "other", "other_lse"), tensors))
+    one = RowCall(_IN_PLACE, arrays, device, ("lse", "other_lse"), ("f32", "f16", "bf16"), stream=stream, run=run)
+    shape = one.x.shape
+    for name, wanted in (("lse", shape[:-1]), ("other", shape), ("other_lse", shape[:-1])):
+        if not shape or one.views[name].shape != wanted:
+            raise ShapeError(
+                f"{_IN_PLACE}: out has shape {shape} and {name} {one.views[name].shape}; pass out and other (…, D), "
+                "and lse and other_lse (…)"
+            )
+        if wanted != shape and one.views[name].dtype != "f32":
+            raise DtypeError(f"{_IN_PLACE}: {name} has dtype {one.views[name].dtype}; pass an array of f32")
+    size, rows = shape[-1], prod(shape[:-1])
+    if size % 8 or not 8 <= size <= _MOST:
+        raise UnsupportedError(f"{_IN_PLACE}: head size {size} is not supported; use a multiple of 8 up to {_MOST}")
+    for name in ("out", "lse"):
+        view = one.views[name]
+        if not is_contiguous(view) or (name == "out" and view.pointer % 16):
+            raise LayoutError(f"{_IN_PLACE}: {name} is not a contiguous array at a multiple of 16 bytes; copy it first")
+        if any(overlap(view, one.views[key]) for key in arrays if key != name):
+            raise LayoutError(f"{_IN_PLACE}: {name} shares memory with another array; pass separate arrays")
+    with one.on():
+        if rows:
+            c = CombineConfig(one.element, 128 if size <= 128 else 256)
+            other = one.flat("other")
+            if other.pointer % 16:
+                other = one.numbers(one.native(one.contiguous(one.views["other"])))
+            out, other = (x._replace(shape=(rows, size), strides=(size, 1)) for x in (one.flat("out"), other))
+            kernel = RowKernel(f"attention-merge-{c.element}-{c.head}", merge_text, (c,), "launch_pair")
+            one.launch(kernel, out, one.flat("lse"), other, one.flat("other_lse"))
+    return tensors[:2]

@@ -203,6 +203,10 @@ def fake_merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
     return outs.new_empty(outs.shape[1:]), lses.new_empty(lses.shape[1:])
 
 
+def forward_merge_in_place(out: Tensor, lse: Tensor, other: Tensor, other_lse: Tensor) -> None:
+    functions.merge_attention_(out, lse, other, other_lse, device="cpu" if out.device.type == "cpu" else None)
+
+
 def keep_merge(ctx: Context, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
     ctx.save_for_backward(*inputs, *output)
     ctx.set_materialize_grads(False)

@@ -150,6 +150,10 @@ OPERATORS = (
         attention.keep_merge, attention.backward_merge,
     ),
     Operator(
+        "merge_attention_", "(Tensor(a!) out, Tensor(b!) lse, Tensor other, Tensor other_lse) -> ()",
+        attention.forward_merge_in_place, attention.fake_append, mutates=("out", "lse"),
+    ),
+    Operator(
         "rope",
         "(Tensor x, Tensor cos, Tensor sin, Tensor? positions, Tensor? offsets, bool interleaved, str layout, "
         "bool inverse) -> Tensor",

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions import attention as calls
 
 
 def parts_of(parts: int, rows: int, size: int, seed: int = 0) -> tuple[Any, Any]:
@@ -56,6 +59,41 @@ def test_merge_of_16_bit_results() -> None:
     assert (none == 0).all() and (log == -np.inf).all()
 
 
+@pytest.mark.sample("f32 24")
+@pytest.mark.parametrize(("element", "size"), [("f32", 24), ("f16", 136)], ids=lambda x: str(x))
+def test_merges_in_place(element: str, size: int) -> None:
+    """The first result of row 0, both of row 1, and the second of row 2 have no keys."""
+    outs, lses = parts_of(2, 9, size)
+    lses[1, :, 2] = -np.inf
+    outs = outs.astype({"f32": np.float32, "f16": np.float16}[element])
+    want, want_lse = reference(outs, lses)
+    found = op.merge_attention_(outs[0], lses[0], outs[1], lses[1], device="cpu", checks="all")
+    assert found[0] is not None and found[0].base is outs and found[1].base is lses
+    np.testing.assert_allclose(outs[0], want, rtol=1e-5 if element == "f32" else 2e-3, atol=1e-5)
+    np.testing.assert_allclose(lses[0], want_lse, rtol=0, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_replayed_and_compiled_merges_in_place() -> None:
+    torch = pytest.importorskip("torch")
+    from launched_here import Seen, here
+
+    outs, lses = (torch.tensor(x) for x in parts_of(2, 5, 40))
+    other = outs[1].transpose(0, 1).contiguous().transpose(0, 1)  # is copied
+    want, want_lse = reference(outs.numpy(), lses.numpy())
+    with here(Seen()) as seen, patch.object(calls, "_MERGES_IN_PLACE", KnownCalls()):
+        for _ in range(3):
+            out, lse = outs[0].clone(), lses[0].clone()
+            found = op.merge_attention_(out, lse, other, lses[1])
+            assert found[0] is out and found[1] is lse
+            np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+        assert (seen.first, seen.again) == (1, 2)
+    out, lse = outs[0].clone(), lses[0].clone()
+    torch.compile(op.merge_attention_, fullgraph=True, backend="aot_eager")(out, lse, other, lses[1])
+    np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(lse, want_lse, rtol=0, atol=1e-5)
+
+
 @pytest.mark.slow
 def test_gradients() -> None:
     torch = pytest.importorskip("torch")
@@ -87,3 +125,31 @@ def test_gradients() -> None:
 def test_errors(outs: Any, lses: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         op.merge_attention(outs, lses, device="cpu")
+
+
+X, L = np.zeros((3, 8), np.float32), np.zeros(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"lse": L[:2]}, op.ShapeError, r"out has shape \(3, 8\) and lse \(2,\); pass out and other"),
+        ({"other": X[:2]}, op.ShapeError, r"out has shape \(3, 8\) and other \(2, 8\); pass out and other"),
+        ({"other_lse": L.astype(np.float16)}, op.DtypeError, "other_lse has dtype f16; pass an array of f32"),
+        ({"out": X[:, :4].copy(), "other": X[:, :4].copy()}, op.UnsupportedError, "head size 4 is not supported"),
+        ({"out": np.zeros((3, 16), np.float32)[:, ::2]}, op.LayoutError, "out is not a contiguous array at a multiple"),
+        ({"lse": np.zeros(6, np.float32)[::2]}, op.LayoutError, "lse is not a contiguous array"),
+        ({"other": X}, op.LayoutError, "out shares memory with another array; pass separate arrays"),
+    ],
+)
+def test_errors_in_place(given: dict[str, Any], error: type[op.OpError], words: str) -> None:
+    arguments = {"out": X, "lse": L, "other": X.copy(), "other_lse": L.copy()}
+    with pytest.raises(error, match=words):
+        op.merge_attention_(**(arguments | given), device="cpu")
+
+
+def test_gradients_in_place_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    out, lse = torch.zeros(3, 8), torch.zeros(3)
+    with pytest.raises(op.UnsupportedError, match="gradients are not supported; use merge_attention, or torch"):
+        op.merge_attention_(out, lse, torch.zeros(3, 8).requires_grad_(), torch.zeros(3), device="cpu")

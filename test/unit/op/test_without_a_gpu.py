@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "scaled_dot_product_attention": lambda: op.scaled_dot_product_attention(HEADS, HEADS, HEADS),
     "attention_backward": lambda: op.attention_backward(HEADS, HEADS, HEADS, HEADS, HEADS, LSE),
     "merge_attention": lambda: op.merge_attention(HEADS[None], LSE[None]),
+    "merge_attention_": lambda: op.merge_attention_(HEADS, LSE, HEADS.copy(), LSE.copy()),
     "cascade_attention": lambda: op.cascade_attention(HEADS, HEADS[:1], HEADS[:1], HEADS, HEADS),
     "flex_attention": lambda: op.flex_attention(HEADS, HEADS, HEADS),
     "create_block_mask": lambda: op.create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128),
