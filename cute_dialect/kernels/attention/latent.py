@@ -100,11 +100,7 @@ def launch(
         parts,
         used,
         0 if c.used else None,
-        None,
-        None,
-        None,
-        table,
-        None,
+        table=table,
     )
     mla((KV if c.gathers else tma), rings, mmas, Q, out, lse, problem, scale, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True

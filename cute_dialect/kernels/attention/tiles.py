@@ -37,14 +37,14 @@ class Problem(NamedTuple):
     rows: Int  # tiles of queries of a head
     units: Int  # work items: tiles of all heads, pairs of tiles, or tiles times slices of keys
     parts: Int | None  # slices of the keys of a tile (split-KV), or None
-    used: cute.Tensor | None  # number of keys of each sequence, or None
-    grown: Int | None  # keys of each sequence in addition to those of `used`, or None
-    used_q: cute.Tensor | None  # number of queries of each sequence, or None
-    pad: cute.Tensor | None  # keys before the first one of each sequence, or None
-    chunk: Int | None  # keys of a chunk, or None
-    each: Int | None  # queries of each sequence of a group, or None
-    table: cute.Tensor | None  # pages of the keys of each sequence, (pages, B), or None
-    blocks: BlockLists | None  # of a block mask, or None
+    used: cute.Tensor | None = None  # number of keys of each sequence, or None
+    grown: Int | None = None  # keys of each sequence in addition to those of `used`, or None
+    used_q: cute.Tensor | None = None  # number of queries of each sequence, or None
+    pad: cute.Tensor | None = None  # keys before the first one of each sequence, or None
+    chunk: Int | None = None  # keys of a chunk, or None
+    each: Int | None = None  # queries of each sequence of a group, or None
+    table: cute.Tensor | None = None  # pages of the keys of each sequence, (pages, B), or None
+    blocks: BlockLists | None = None  # of a block mask, or None
 
     @staticmethod
     def units_of(c: AttentionConfig, rows: Int, heads: Int, batch: Int, parts: Int | None) -> Int:
