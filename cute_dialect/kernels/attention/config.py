@@ -41,6 +41,9 @@ OUTPUTS = ("bf16", "f16", "f32")
 DESCALES = ("", "q", "k", "v", "qk", "qv", "kv", "qkv")
 """Sets of 8-bit operands with a factor for each key head of each sequence."""
 
+MOST_OF_PRODUCER = 204
+"""Most registers of a consumer for which the producer's warps have 40 registers to transpose V, instead of 24."""
+
 BIASES = ("i1", "f16", "bf16", "f32")
 """Element types of an added bias. ``i1`` is a mask, which is True for visible keys."""
 
@@ -373,14 +376,13 @@ def _default_of_bytes(config: AttentionConfig, few: bool) -> AttentionConfig:
     """Return the default configuration for 8-bit elements."""
     head = config.head
     if few:
-        return config._replace(tile_m=64, tile_n=128)
+        return config._replace(tile_m=64, tile_n=64 if head > 128 else 128, stages=3)
     if head == 64:
-        return config._replace(tile_m=192, tile_n=128, q_stages=2)
-    if head == 96:
-        return config._replace(tile_n=192, q_stages=2)
-    if head == 128:
-        return config._replace(tile_n=192 if config.mask == "full" else 128, q_stages=2)
-    return config._replace(tile_n=128 if head == 192 else 96)
+        return config._replace(tile_m=192, tile_n=160, q_stages=2)
+    if head <= 128:
+        # The MMA with K reads both operands from shared memory, fewer bytes per key in larger steps.
+        return config._replace(tile_n={"full": 224, "right": 192}.get(config.mask, 160), q_stages=2)
+    return config._replace(tile_n=128)
 
 
 _NAMES = KernelNames(

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.config import MOST_OF_PRODUCER, AttentionConfig
 from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.score_graph import captured_types
@@ -180,6 +180,11 @@ def attention(
     else:
         sQ, sK, sV = (cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner) for ring in rings)
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
+    values: Any = None
+    if c.transposes:
+        values = WarpPipeline.create(
+            num_stages=c.stages, producer_group=WARPS, consumer_group=c.consumers, defer_sync=True
+        )
     pipes = [
         pipeline.PipelineTmaAsync.create(
             num_stages=stages, producer_group=1, consumer_group=readers, tx_count=size, defer_sync=True
@@ -197,11 +202,6 @@ def attention(
             )
             for _ in range(2)
         ]
-    values = pipes[2]
-    if c.transposes:
-        values = WarpPipeline.create(
-            num_stages=c.stages, producer_group=WARPS, consumer_group=c.consumers, defer_sync=True
-        )
     own = None
     if c.clears:  # a barrier for loads that the producer itself waits for
         own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
@@ -232,7 +232,7 @@ def attention(
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
-        consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values)]
+        consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
         rows = Rows(c, tiles, out, lse)
         smem = sQ, sK, others[0] if c.transposes else sV
         Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()
@@ -242,6 +242,8 @@ def registers_of(c: AttentionConfig) -> tuple[int, int]:
     """Return the registers per thread of the producer and of a consumer."""
     if c.gathers:
         return _GATHERED[c.consumers]
+    if c.transposes and c.registers > MOST_OF_PRODUCER and not c.reads_past_end:
+        return REGISTERS[c.consumers]
     return (_PACKED if c.clears or c.block_n or c.transposes else REGISTERS)[c.consumers]
 
 

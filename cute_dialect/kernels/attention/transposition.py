@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import gcd
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.config import MOST_OF_PRODUCER, AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
 from cute_dialect.lang import pipeline
 from cute_dialect.lang.nvgpu import warp
@@ -72,7 +72,8 @@ class Transposer:
         # Bytes of a row of a swizzle atom: of elements in the loaded buffer, and of keys in the transposed one.
         self.elements, self.keys = atom_bytes(c.value_head), atom_bytes(c.tile_n)
         # The pieces of a batch are loaded before they are stored, to hide latency.
-        self.together = 4 if self.elements >= 64 and c.consumers < 3 and not c.reads_past_end else 2
+        has_few = c.consumers == 3 or c.reads_past_end or c.registers > MOST_OF_PRODUCER  # registers
+        self.together = 2 if has_few or self.elements < 64 else 4
         # A lane passes the even element of its pair first, or the odd one in the upper half of the warp. The eight
         # rows that stmatrix stores at once then have different numbers modulo 8, and different banks.
         upper = lane // 16

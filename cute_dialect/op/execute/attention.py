@@ -167,6 +167,8 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
         found = default_config(form.element, head, form.mask, few=rows <= 64)
         found = found._replace(**_fields(form), head_v=0 if head_v == head else head_v, pack=pack)
         found = _fitting(found)
+        if found.transposes and head_v > 192 and (form.packed or found.reads_past_end):
+            found = found._replace(tile_n=min(found.tile_n, 96))  # the producer needs registers
         if found.gathers:
             found = found._replace(pack=True)
             if form.rows == 1 and form.page % 8 and head <= 128 and head_v <= 128:

@@ -185,7 +185,7 @@ def test_every_configuration_has_a_kernel() -> None:
 def test_explanation() -> None:
     shapes = (2, 16, 4096, 128), (2, 4, 4096, 128)
     found = op.explain(op.attention, *shapes, element="f8E4M3FN", dtype="f16", q_descale=(1,), v_descale=(2, 4))
-    assert found.kernel == "attention-f8E4M3FN-128-full-output_f16-descale_qv-128x192"
+    assert found.kernel == "attention-f8E4M3FN-128-full-output_f16-descale_qv-128x224"
     wide = op.explain(op.attention, *shapes, element="f16")
     assert found.bound == wide.bound / 2 and "stages of K, V and its transpose" in str(found)
     assert "4096 keys, f8E4M3FN to f16" in str(found) and found.bytes == 16 * 8192 * 384 + 4 * 8192 * 256
@@ -200,11 +200,11 @@ def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
 
 @pytest.mark.slow
 def test_packed_sequences_ignore_other_values() -> None:
-    """Keys and values of other sequences and past the last one are NaN."""
+    """Keys and values of other sequences and past the last one are NaN; some rows see no key, for any exponentials."""
     lengths = [(70, 100), (0, 30), (130, 37), (5, 0)]
     begins = [np.cumsum([0, *x]).astype(np.int32) for x in zip(*lengths)]
     factors = descales(4, 1)
-    config = default_config("f8E4M3FN", 128, "right")._replace(tile_n=64, sms=3)
+    config = default_config("f8E4M3FN", 128, "right")._replace(tile_n=64, sms=3, emulated=3)
     for chosen, (queries, keys) in enumerate(lengths):
         if not queries:
             continue
