@@ -74,6 +74,11 @@ class LatentConfig(NamedTuple):
         return False
 
     @property
+    def emulated(self) -> int:
+        """0: the special function unit computes all exponentials."""
+        return 0
+
+    @property
     def bits(self) -> int:
         """Bits of an element of the probabilities."""
         return 16
