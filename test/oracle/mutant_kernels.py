@@ -743,16 +743,11 @@ def subjects() -> list[Subject]:
         _mixed("GEMM, packed weights, one scale per row", MIXED._replace(group=0), (3, 64, 520)),
         _mixed("GEMM, packed weights, scaled", MIXED._replace(group=64, scaled=True), (3, 60, 392)),
         _mixed(
-            "GEMM, packed weights, scaled, a shared tile",
-            MIXED._replace(group=32, scaled=True, share=2, columns=16, scale="f32", zeros=False),
-            (13, 124, 520),
-        ),
-        _mixed(
             "GEMM, packed weights, scaled, staged",
-            MIXED._replace(scaled=True, columns=16, output="f16", staged=True),
+            MIXED._replace(group=32, scaled=True, columns=16, scale="f32", output="f16", staged=True),
             (13, 56, 264),
         ),
-        _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2), (5, 64, 1288)),
+        _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2, live=5), (5, 64, 1288)),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),

@@ -15,9 +15,8 @@ subtracted. This is exact, and so is ``128 + q`` for bf16. The bits of an e4m3 a
 
 A scale per row multiplies the result. The next weights are converted while the MMAs of 64 of K run.
 
-A cluster has one of two uses. Its blocks share the K of a tile if there are few tiles (split-K); they exchange partial
-accumulators through distributed shared memory, as in :mod:`cute_dialect.kernels.gemm.few_rows`. Or ``share`` row blocks
-share the tile of X: each loads a slice, which is multicast.
+If there are few tiles, the blocks of a cluster share the K of a tile (split-K). They send partial accumulators to each
+other's shared memory.
 
 >>> MixedConfig(columns=16, parts=2).name
 'mixed-ui4-g128-f16-f16-f16-128x16-q8-p2-h'
@@ -33,10 +32,10 @@ from cute_dialect.kernels.common.elements import BITS, number
 from cute_dialect.kernels.common.kernel_names import differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.gemm.config import EVICT_FIRST
-from cute_dialect.kernels.gemm.mainloop import Operand
-from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.kernels.gemm.few_rows import SW128
+from cute_dialect.lang import hopper, pipeline
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync, warpgroup
-from cute_dialect.lang.values.signature_types import Int, LayoutLike, Number
+from cute_dialect.lang.values.signature_types import Int, Number
 
 ROWS = 64
 """Rows of W of a chunk, and of a consumer warpgroup."""
@@ -45,7 +44,7 @@ DEPTH = 128
 """K of a chunk and of a stage."""
 
 _LINE = 64
-"""K of a swizzled line of 128 bytes of X."""
+"""K of a swizzled line of 128 bytes of X; a stage has two slots of lines."""
 
 GROUPS = (32, 64, 128, 0)
 """Elements of K that share a scale; 0: a whole row."""
@@ -107,9 +106,9 @@ class MixedConfig(NamedTuple):
     output: str = "f16"  # type of D: f16, bf16 or f32
     rows: int = 128  # rows of W of a tile
     columns: int = 8  # rows of X of a tile
+    live: int = 0  # rows of X to load if M is smaller than a tile, since TMA fills out-of-bounds rows slowly; 0 for all
     stages: int = 8
     parts: int = 1  # split-K slices of a tile, one block of the cluster each
-    share: int = 1  # blocks of a cluster that share a tile of X by multicast
     scaled: bool = False  # multiply weights by their scales, and round them, before the MMA
     hint: bool = True  # mark W as evict-first in the L2
     bias: bool = False  # add a bias per row of W
@@ -129,11 +128,6 @@ class MixedConfig(NamedTuple):
     def takes_registers(self) -> bool:
         """Return True if the consumers need more registers than the threads of a block have on average."""
         return self.columns > 64
-
-    @property
-    def cluster(self) -> int:
-        """Blocks of a cluster."""
-        return self.parts * self.share
 
     @property
     def unit(self) -> int:
@@ -164,9 +158,24 @@ class MixedConfig(NamedTuple):
         return self.consumers * 4 * self.chunk.words + 2 * DEPTH * self.columns
 
     @property
+    def exchange_bytes(self) -> int:
+        """Shared memory of the split-K reduction in bytes: the inbox and its barrier."""
+        return 2048 * self.owned * (self.parts - 1) + 16 if self.parts > 1 else 0
+
+    @property
+    def loaded(self) -> int:
+        """Rows of X that are loaded."""
+        return self.live or self.columns
+
+    @property
+    def tx_bytes(self) -> int:
+        """Bytes that fill a stage."""
+        return self.stage_bytes - 2 * DEPTH * (self.columns - self.loaded)
+
+    @property
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes: the ring, the inbox and the barriers."""
-        return self.stages * (self.stage_bytes + 16) + 2048 * self.owned * (self.parts - 1)
+        return self.stages * (self.stage_bytes + 16) + self.exchange_bytes
 
     @property
     def name(self) -> str:
@@ -178,7 +187,7 @@ class MixedConfig(NamedTuple):
             {
                 "stages": "-q{}",
                 "parts": "-p{}",
-                "share": "-x{}",
+                "live": "-l{}",
                 "scaled": "-s",
                 "hint": "-h",
                 "zeros": "-z",
@@ -198,9 +207,8 @@ class MixedConfig(NamedTuple):
             ("element", self.element, ("f16", "bf16")),
             ("output", self.output, ("f16", "bf16", "f32")),
             ("rows", self.rows, (64, 128, 256)),
-            ("columns", self.columns, (8, 16, 32, 64, 128, 256)),
+            ("columns", self.columns, (8, *range(16, 257, 16))),
             ("parts", self.parts, (1, 2, 4, 8)),
-            ("share", self.share, (1, 2, 4)),
         ):
             if value not in allowed:
                 raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(str, allowed))}")
@@ -210,8 +218,10 @@ class MixedConfig(NamedTuple):
             raise ValueError("staged needs results of 16 bits, 16 or more columns, and parts=1")
         if self.scaled and not self.group:
             raise ValueError("a scale per row multiplies the result; scaled needs groups")
-        if self.share > 1 and (self.parts > 1 or self.columns < 8 * self.share):
-            raise ValueError("share needs parts=1 and 8 columns per block")
+        if max(self.pieces, self.parts) % min(self.pieces, self.parts):
+            raise ValueError(f"parts is {self.parts}; it must divide {self.pieces}, the pieces of 64 x 8")
+        if not 0 <= self.live <= self.columns:
+            raise ValueError(f"live is {self.live}; it must be 0 to {self.columns}, the columns of a tile")
         if self.stages < 2:
             raise ValueError(f"stages is {self.stages}; it must be at least 2")
         if self.zeros and self.weight in FLOATS:
@@ -255,20 +265,14 @@ def launch(
         (64, c.columns),
         warpgroup.OperandSource.RMEM,
     )
-    ring, part = _ring(c, c.columns), _ring(c, c.columns // c.share)
-    slot = cute.make_composed_layout(part.inner, 0, cute.slice_(part.outer, (None, None, 0)))
-    load = cpasync.G2SMulticast() if c.share > 1 else cpasync.G2S()
-    tma = cpasync.make_tiled_tma_atom(load, X, slot, (c.columns // c.share, _LINE), l2_promotion=256)
-    grid = (cute.ceil_div(X.shape[0], c.columns), cute.ceil_div(D.shape[1], c.rows * c.share) * c.cluster, 1)
-    mixed_input(tma, W, D, bias, mma, ring, k_tiles, c).launch(
-        grid=grid, block=c.threads, cluster=(1, c.cluster, 1), pdl=True
+    if c.live:
+        assert X.shape[0] <= c.live, f"X has more than {c.live} rows"
+    lines = cute.make_layout((c.loaded, _LINE), stride=(_LINE, 1))
+    tma = cpasync.make_tiled_tma_atom(
+        cpasync.G2S(), X, cute.make_composed_layout(SW128, 0, lines), (c.loaded, _LINE), l2_promotion=256
     )
-
-
-def _ring(c: MixedConfig, rows: int) -> LayoutLike:
-    """Return the layout (rows, 64, slots) of X in shared memory: two slots per stage."""
-    slots = c.stages * (DEPTH // _LINE)
-    return hopper.make_smem_layout_b(utils.LayoutEnum.ROW_MAJOR, (None, rows, _LINE), number(c.element), slots)
+    grid = (cute.ceil_div(X.shape[0], c.columns), cute.ceil_div(D.shape[1], c.rows) * c.parts, 1)
+    mixed_input(tma, W, D, bias, mma, k_tiles, c).launch(grid=grid, block=c.threads, cluster=(1, c.parts, 1), pdl=True)
 
 
 @cute.kernel(min_blocks=1)
@@ -278,7 +282,6 @@ def mixed_input(
     D: cute.Tensor,
     bias: cute.Tensor | None,
     mma: cute.TiledMma,
-    ring: LayoutLike,
     k_tiles: cute.Int32,
     config: cute.Constexpr[MixedConfig],
 ):
@@ -287,23 +290,20 @@ def mixed_input(
     place = _WorkTile(c, k_tiles)
     if cute.arch.thread_idx().x == 0:
         cpasync.prefetch_descriptor(tma[0])
-    sX = cute.smem_tensor(number(c.element), ring.outer, 1024, ring.inner)
+    lines = cute.make_layout((c.columns, _LINE, 2 * c.stages), stride=(_LINE, 1, c.columns * _LINE))
+    sX = cute.smem_tensor(number(c.element), lines, 1024, SW128)
     sW = cute.smem_tensor(cute.Uint32, cute.make_layout((c.chunk.words, c.consumers, c.stages)), 128)
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages,
         producer_group=1,
-        consumer_group=4 * c.consumers * c.share,
-        tx_count=c.stage_bytes,
+        consumer_group=4 * c.consumers,
+        tx_count=c.tx_bytes,
         defer_sync=True,
     )
     exchange = _Exchange(c, place) if c.parts > 1 else None
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
-    if c.share > 1:  # other blocks write to this one's stages and barriers
-        cute.arch.cluster_arrive_relaxed()
-        cute.arch.cluster_wait()
-    else:
-        cute.arch.sync_threads()
+    cute.arch.sync_threads()
     if exchange is not None:
         exchange.arrive()
     group = cute.arch.warpgroup_idx()
@@ -314,7 +314,6 @@ def mixed_input(
             _produce(c, tma, W, sX, sW, pipe.make_producer(), place)
         if exchange is not None:
             exchange.wait()
-            exchange.meet(sends=False)
     else:
         if c.takes_registers:
             cute.arch.setmaxregister_increase(232)
@@ -328,7 +327,6 @@ def mixed_input(
         else:
             exchange.wait()
             exchange.send(sums, group)
-            exchange.meet()
             exchange.receive(sums, group, store)
 
 
@@ -338,7 +336,6 @@ class _WorkTile:
     def __init__(self, c: MixedConfig, k_tiles: Int):
         self.column, block, _ = cute.arch.block_idx()
         self.row, self.part, self.first, self.steps, self.k_tiles = block, 0, 0, k_tiles, k_tiles
-        self.neighbor = block % c.share if c.share > 1 else 0
         if c.parts > 1:
             self.row, self.part = block // c.parts, block % c.parts
             self.first = self.part * k_tiles // c.parts
@@ -355,8 +352,16 @@ def _produce(
     place: _WorkTile,
 ) -> None:
     """Load the chunks of all consumers and the tile of X of each stage."""
-    operand = Operand(tma, sX, (c.columns, _LINE), c.share, place.neighbor)
+    atom, coords = tma
     bulk = cute.make_copy_atom(BulkCopyOp(), cute.Uint32)
+    lines = cute.make_layout((c.loaded, _LINE, 2 * c.stages), stride=(_LINE, 1, c.columns * _LINE))
+    slots, tiles = cpasync.tma_partition(
+        atom,
+        0,
+        cute.make_layout(1),
+        cute.group_modes(cute.make_tensor(sX.iterator, lines), 0, 2),
+        cute.group_modes(cute.flat_divide(coords, (c.loaded, _LINE)), 0, 2),
+    )
     last, policy = W.shape[0] - 1, EVICT_FIRST if c.hint else None
     for i in range(place.steps):
         slot = ring.acquire_and_advance()
@@ -366,8 +371,9 @@ def _produce(
             row = cute.min(place.row * c.consumers + group, last)
             chunk = cute.local_tile(W[row, None], (c.chunk.words,), (step,))
             cute.copy(bulk, chunk, sW[None, group, slot.index], tma_bar_ptr=slot.barrier, cache_policy=policy)
-        for line in cute.range_constexpr(DEPTH // _LINE):
-            operand.fetch(slot.index * 2 + line, slot.barrier, place.column, step * 2 + line, None)
+        for line in cute.range_constexpr(2):
+            tile, to = tiles[None, place.column, step * 2 + line], slots[None, slot.index * 2 + line]
+            cute.copy(atom, tile, to, tma_bar_ptr=slot.barrier)
 
 
 class _Products:
@@ -453,15 +459,9 @@ class _Products:
 
     def _release(self, pipe: pipeline.PipelineTmaAsync, before: Int, i: Int) -> None:
         """Release the slot of the stage before stage ``i``."""
-        c = self.c
         cute.arch.sync_warp()
-        if c.share == 1:
-            if (i > 0) & (self.lane == 0):
-                cute.arch.mbarrier_arrive(pipe.empty(before))
-        else:
-            # A block whose slot is not filled again may have exited.
-            again = (i > 0) & (i + (c.stages - 1) < self.place.steps) & (self.lane < c.share)
-            cute.arch.mbarrier_arrive(pipe.empty(before), self.lane % c.share, pred=again)
+        if (i > 0) & (self.lane == 0):
+            cute.arch.mbarrier_arrive(pipe.empty(before))
 
     def _add(self) -> None:
         """Add the accumulator of the previous group, multiplied by its scales."""
@@ -732,13 +732,23 @@ class _StagedStore:
 
 
 class _Exchange:
-    """Split-K reduction through distributed shared memory. Each piece of 64 x 8 has an owner, which reduces it."""
+    """Split-K reduction through distributed shared memory. Each piece of 64 x 8 has an owner, which reduces it.
+
+    Values are sent by ``st.async``, which the mbarrier of the owner counts, so that no fence is needed.
+    """
 
     def __init__(self, c: MixedConfig, place: _WorkTile):
         self.c, self.place = c, place
         size = 512 * c.owned * (c.parts - 1)
         self.inbox = cute.smem_tensor(cute.Float32, cute.make_layout(size), 16).iterator
+        self.barrier = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
         self.copy = cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), cute.Float32, num_bits_per_copy=128)
+        # With fewer pieces than blocks, some blocks receive nothing.
+        owns = place.part % (c.parts // c.pieces) == 0 if c.pieces < c.parts else True
+        if (cute.arch.thread_idx().x == 0) & owns:
+            cute.arch.mbarrier_init(self.barrier, 1)
+            cute.arch.mbarrier_init_fence()
+            cute.arch.mbarrier_arrive_and_expect_tx(self.barrier, 4 * size)
 
     def _owner(self, group: Int, piece: int) -> Int:
         """Return the split-K slice whose block finishes a piece."""
@@ -763,8 +773,10 @@ class _Exchange:
             if owner != part:
                 # Senders are counted from the owner on.
                 sender = (part + (c.parts - 1) - owner) % c.parts
-                far = cute.arch.map_dsmem_ptr(self.inbox, owner)
-                cute.copy(self.copy, self._values(sums, piece), self._slot(far, group, piece, sender))
+                slot = self._slot(self.inbox, group, piece, sender).iterator
+                far, barrier = (cute.arch.map_dsmem_ptr(x, owner) for x in (slot, self.barrier))
+                for i in cute.range_constexpr(4):
+                    cute.arch.store_async(far + i, sums[piece * 4 + i], barrier)
 
     def arrive(self) -> None:
         """Signal that this block has started."""
@@ -774,16 +786,12 @@ class _Exchange:
         """Wait until all blocks of the cluster have started."""
         cute.arch.cluster_wait()
 
-    def meet(self, *, sends: bool = True) -> None:
-        """Wait until all blocks of the cluster have sent their pieces; ``sends``: this thread has sent some."""
-        cute.arch.cluster_arrive(relaxed=not sends)
-        cute.arch.cluster_wait()
-
     def receive(self, sums: cute.Tensor, group: Int, store: _Store) -> None:
-        """Add the received partial accumulators in a fixed order, and store the result."""
+        """Wait for the partial accumulators of other blocks, add them in a fixed order, and store the result."""
         c = self.c
         for piece in cute.range_constexpr(c.columns // 8):
             if self._owner(group, piece) == self.place.part:
+                cute.arch.mbarrier_wait(self.barrier, 0)
                 mine = self._values(sums, piece)
                 found = [cute.make_rmem_tensor(4, cute.Float32) for _ in range(c.parts - 1)]
                 for sender in cute.range_constexpr(c.parts - 1):

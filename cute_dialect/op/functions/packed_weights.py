@@ -322,10 +322,10 @@ def mm_packed(
 ) -> Array:
     """Return ``x @ w.T + bias`` for packed weights ``w``.
 
-    With up to 64 rows of ``x``, or one scale per row of the weights, weights are converted to the type of ``x`` without
-    rounding, and scales multiply f32 sums of groups.  With more rows, weights are rounded to the type of ``x``, as by
-    ``unpack_weight(packed, x.dtype)``.  With many rows they may be unpacked first, for an ordinary GEMM, if that is
-    predicted to be faster; ``op.explain(op.mm_packed, x, packed)`` reports the choice.
+    With up to 32 rows of ``x`` (64 in groups of 128), or one scale per row of the weights, weights are converted to the
+    type of ``x`` without rounding, and scales multiply f32 sums of groups.  With more rows, weights are rounded to the
+    type of ``x``, as by ``unpack_weight(packed, x.dtype)``.  With many rows they may be unpacked first, for an ordinary
+    GEMM, if that is predicted to be faster; ``op.explain(op.mm_packed, x, packed)`` reports the choice.
 
     Args:
         x: (…, K), f16 or bf16.

@@ -78,7 +78,7 @@ def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("c1-13-130-456", "c2-3-64-640", "c9-13-72-264")
+@pytest.mark.sample("c1-13-130-456", "c2-3-64-640", "c8-13-72-264", "c13-1-64-392")
 @pytest.mark.parametrize(
     ("c", "m", "n", "k"),
     [
@@ -88,14 +88,15 @@ def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
         (SMALL._replace(parts=8, group=64), 5, 64, 1152),
         (MixedConfig(stages=2, rows=256, columns=32, parts=4), 40, 256, 1104),
         (MixedConfig(stages=2, columns=128, zeros=True, scaled=True), 131, 128, 256),
-        (MixedConfig(stages=2, columns=128, share=2, scaled=True, group=32), 129, 300, 648),
-        (MixedConfig(stages=2, columns=256, share=2, group=0, output="bf16", element="bf16"), 140, 192, 392),
-        (SMALL._replace(columns=16, share=2, group=64), 13, 190, 1096),
+        (MixedConfig(stages=2, columns=160, scaled=True, group=32), 161, 180, 392),
+        (MixedConfig(stages=2, columns=256, group=0, output="bf16", element="bf16"), 140, 192, 392),
         (SMALL._replace(columns=16, staged=True, bias=True), 13, 72, 264),
         (MixedConfig(stages=2, columns=64, staged=True, group=0, element="bf16", output="bf16"), 70, 200, 392),
-        (MixedConfig(stages=2, columns=128, share=2, scaled=True, staged=True, bias=True), 131, 312, 520),
-        (SMALL._replace(columns=32, share=4, scaled=True), 3, 64, 392),
+        (MixedConfig(stages=2, columns=96, scaled=True, staged=True, bias=True), 131, 184, 392),
+        (MixedConfig(stages=2, columns=96, scaled=True, parts=8), 90, 120, 1104),
         (MixedConfig(stages=2, columns=64, group=0, output="f32", hint=False), 65, 192, 256),
+        (SMALL._replace(live=1), 1, 64, 392),
+        (SMALL._replace(columns=48, live=40, parts=2, stages=3), 35, 64, 640),
     ],
 )
 def test_tiles(c: MixedConfig, m: int, n: int, k: int) -> None:
@@ -110,7 +111,7 @@ def test_schedules(schedule: str) -> None:
 
 def test_wrong_configurations() -> None:
     for given, said in (
-        ({"columns": 24}, "columns is 24; it must be one of 8, 16, 32, 64, 128"),
+        ({"columns": 24}, "columns is 24; it must be one of 8, 16, 32, 48"),
         ({"group": 48}, "group is 48; it must be one of 32, 64, 128, 0"),
         ({"stages": 1}, "stages is 1; it must be at least 2"),
         ({"columns": 128}, "more than 64 columns need 128 rows, and scaled weights unless a row shares a scale"),
@@ -118,8 +119,8 @@ def test_wrong_configurations() -> None:
         ({"group": 0, "scaled": True}, "a scale per row multiplies the result; scaled needs groups"),
         ({"weight": "f8E4M3FN", "zeros": True}, "weights of f8E4M3FN have no zero points"),
         ({"staged": True}, "staged needs results of 16 bits, 16 or more columns, and parts=1"),
-        ({"share": 2}, "share needs parts=1 and 8 columns per block"),
-        ({"share": 2, "columns": 16, "parts": 2}, "share needs parts=1 and 8 columns per block"),
+        ({"live": 9}, "live is 9; it must be 0 to 8, the columns of a tile"),
+        ({"rows": 64, "columns": 48, "parts": 4}, "parts is 4; it must divide 6, the pieces of 64 x 8"),
     ):
         with pytest.raises(ValueError, match=re.escape(said)):
             MixedConfig(**given).check()
