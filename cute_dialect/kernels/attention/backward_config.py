@@ -81,11 +81,11 @@ class BackwardConfig(NamedTuple):
 
     @property
     def splits_head(self) -> bool:
-        """Return True if the consumers split the head dimension of dk and dv, not the keys.
+        """Return True if the consumers split the head dimension of dk and dv, not the keys: a tile has 64 keys.
 
-        The accumulators of 64 keys need the registers of both.
+        Of heads with more than 128 elements, the accumulators of 64 keys need the registers of both.
         """
-        return self.head > 128
+        return self.tile_n == 64
 
     @property
     def dq_by_rows(self) -> bool:
@@ -234,7 +234,8 @@ class BackwardConfig(NamedTuple):
             )
         if self.mask not in MASKS:
             raise ValueError(f"mask is {self.mask!r}; use one of {', '.join(MASKS)}")
-        tiles = [(64, 64)] if self.splits_head else [(64, 128)]
+        tiles = [(64, 64)] if self.head != 96 else []
+        tiles += [(64, 128)] if self.head <= 128 else []
         tiles += [(128, 128)] if self.head == 64 else []
         if (self.tile_m, self.tile_n) not in tiles:
             raise ValueError(
@@ -246,7 +247,7 @@ class BackwardConfig(NamedTuple):
                 "they must be at least 2, at least 1, and 1 or 2"
             )
         if self.halves and not (self.splits_head and self.ds_stages == 2 and not self.late):
-            raise ValueError("halves=True needs a head of 192 or 256, ds_stages=2 and late=False")
+            raise ValueError("halves=True needs tile_n=64, ds_stages=2 and late=False")
         if self.split and self.deterministic:
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
         if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
@@ -272,7 +273,7 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
     config = BackwardConfig(element, head, mask)
     if head == 64:  # dk and dv leave room for scores of 128 queries, and of the next step
         return config._replace(tile_m=128, ahead=1 if mask == "full" else 2)
-    if config.splits_head:
+    if head > 128:
         stages, parts = (1, 2) if head == 256 else (2, 1)
         return config._replace(tile_n=64, grad_stages=stages, dq_parts=parts, halves=True)
     return config if mask == "full" else config._replace(late=True)

@@ -328,8 +328,8 @@ class AttentionConfig(NamedTuple):
         if self.functions is not None and (self.pack or self.packed):
             raise ValueError("functions of scores need pack=False and packed=False")
         of_sequences = self.packed or self.used or self.used_q or self.padded or self.page > 0
-        if self.block_n and (self.mask != "full" or of_sequences or self.pack or self.split):
-            raise ValueError("a block mask needs mask='full', and no packed, used, used_q, padded, page, pack or split")
+        if self.block_n and (self.mask != "full" or of_sequences or self.pack):
+            raise ValueError("a block mask needs mask='full', and no packed, used, used_q, padded, page or pack")
         unit = 256 // self.bits  # K of an MMA with V
         if self.tile_n % unit or not unit <= self.tile_n <= 256:
             raise ValueError(f"tile_n is {self.tile_n}; it must be a multiple of {unit} up to 256")

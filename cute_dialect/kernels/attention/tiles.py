@@ -179,7 +179,7 @@ class Tiles(TileSchedule):
         parts, steps = self.problem.parts, place.last - place.first
         first, last = (place.first + steps * x // parts for x in (part, part + 1))
         return place._replace(
-            first=first, last=cute.max(last, first + 1), seen=0 if first == last else place.keys,
+            first=first, last=cute.max(last, first + 1), seen=0 if first == last else place.seen,
             matrix=part if self.c.packed else part * self.problem.batch + place.batch,
         )  # fmt: skip
 

@@ -285,7 +285,9 @@ def _parts(form: Form, config: AttentionConfig) -> int:
     """
     tiles = tiles_of(form, config) if form.rows else 0
     most = _MOST_WAVES * config.sms if form.mask == "full" else config.sms
-    if (form.packed and form.longest is None) or form.blocks[1] or not 0 < tiles < most:
+    if form.blocks[1]:  # the lists may have few of the blocks, so that slices gain less
+        most = config.sms // 2
+    if (form.packed and form.longest is None) or not 0 < tiles < most:
         return 1
     steps, part = _steps(form, config), form.rows * form.heads * form.batch * form.values * 8
 

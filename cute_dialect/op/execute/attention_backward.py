@@ -160,8 +160,15 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
     head = next(h for h in BACKWARD_HEADS if h >= max(f.size, f.values))  # TMA pads q and k, or v, with zeros
     try:
         found = backward_config_named(kernel) if isinstance(kernel, str) else kernel
-        if found is None:
+        if found is None and f.blocks[1] % 128 and head <= 128:  # tiles of 64 keys
+            head = 64 if head == 64 else 128
+            found = default_backward_config(f.element, head, f.mask)._replace(
+                tile_m=64, tile_n=64, ahead=0, late=False, halves=True
+            )
+        elif found is None:
             found = default_backward_config(f.element, head, f.mask)
+            if f.blocks[0] % found.tile_m:
+                found = found._replace(tile_m=64)
         if not isinstance(found, BackwardConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"kernel is {kernel!r}; pass a kernel name or a BackwardConfig")
         config = found._replace(

@@ -145,15 +145,6 @@ class FlexCall(NamedTuple):
                 f"{FLEX}: deterministic gradients are not supported with a block mask or with gradients of captured "
                 "tensors; use torch.use_deterministic_algorithms(False)"
             )
-        try:
-            choose_backward(found)
-        except UnsupportedError as e:
-            if not self.blocks[1]:
-                raise
-            raise UnsupportedError(
-                f"{FLEX}: gradients are not supported with blocks of {self.blocks[0]} queries and {self.blocks[1]} "
-                "keys; create the mask with BLOCK_SIZE=128, or use torch.no_grad()"
-            ) from e
         return found
 
     def gradients(self, saved: Sequence[Any], grad: Any, grad_lse: Any, needs: Sequence[bool]) -> list[Any]:
@@ -179,11 +170,12 @@ class FlexCall(NamedTuple):
 
 
 _MASK = "use block_mask=op.create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)"
+_PACKED = "use one sequence, with a mask_mod that returns document[q_idx] == document[kv_idx]"
 _SPELLINGS = {
     "mask_mod": _MASK, "mask": _MASK, "attn_mask": _MASK,
     "causal": f"{_MASK} with a mask_mod that returns q_idx >= kv_idx", "is_causal": f"{_MASK}, q_idx >= kv_idx",
     "q": "use query", "k": "use key", "v": "use value", "lse": "use return_lse", "sm_scale": "use scale",
-    "softmax_scale": "use scale", "softcap": "return softcap * tanh(score / softcap) from score_mod",
+    "softmax_scale": "use scale", "cu_seqlens_q": _PACKED, "cu_seqlens_k": _PACKED, "softcap": "return softcap * tanh(score / softcap) from score_mod",
 }  # fmt: skip
 """Arguments of other functions of attention -> what to use instead."""
 

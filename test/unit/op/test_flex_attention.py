@@ -20,6 +20,9 @@ from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig, config_named
 from cute_dialect.op.epilogue.score_functions import trace_scores
 from cute_dialect.op.errors import EpilogueError, OpError
+from cute_dialect.op.execute.attention import way_of
+from cute_dialect.op.problems.attention import Numbers, form_of
+from cute_dialect.runtime.arrays import view_of
 
 CALL: Any = op.flex_attention
 CREATE: Any = op.create_block_mask
@@ -174,6 +177,29 @@ def test_scales_that_are_not_positive_and_many_steps(scale: float) -> None:
     torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=2e-3)
 
 
+@pytest.mark.slow
+def test_slices_of_the_keys_of_few_queries() -> None:
+    """Slices divide the lists of blocks.  Some get no block, because the second head sees few."""
+    keys = 700
+    q, (k, v) = arrays(1, 2, 1)[0][:, :, :4], (x.repeat(1, 1, 6, 1)[:, :, :keys] for x in arrays(1, 2, 1)[1:])
+
+    def some(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+        return torch.where(h == 0, kv_idx % 7 != q_idx, (kv_idx >= 300) & (kv_idx < 400) & (q_idx > 0))
+
+    mask = op.create_block_mask(some, None, HEADS, 4, keys, "cpu", 64)
+    views = {"q": view_of(q), "k": view_of(k), "v": view_of(v)}
+    form = form_of(views, False, None, None, True, "bhsd", None, "f16", Numbers())
+    assert way_of(form._replace(blocks=(64, 64))).parts > 4
+    found, lse = CALL(
+        q, k, v, alibi, mask, enable_gqa=True, return_lse=True, device="cpu", checks=CHECKS, schedule="random", seed=1
+    )
+    b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate((1, HEADS, 4, keys)))
+    wanted, logs = exact(q, k, v, alibi, some(b, h, i, j))
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(lse.double(), logs, rtol=0, atol=1e-4)
+    assert not found[:, 1, 0].any() and lse[0, 1, 0] == -torch.inf
+
+
 def test_a_mask_that_hides_nothing_lists_full_blocks() -> None:
     def everything(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
         return b.new_ones((), dtype=torch.bool)
@@ -201,6 +227,8 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "softcap": (softcap, causal, {"BLOCK_SIZE": (128, 256), "separate_full_blocks": False}),
     "tanh": (tanh, document, {"BLOCK_SIZE": 128}),
     "dense": (alibi, None, {}),
+    "small blocks": (added, per_head, {"BLOCK_SIZE": 64}),
+    "short blocks": (softcap, document, {"BLOCK_SIZE": (64, 128)}),
 }
 
 
@@ -210,7 +238,7 @@ def test_gradients(name: str) -> None:
     """Gradients of the result and of lse, for two query heads with masks of their own that share keys."""
     score_mod, mask_mod, blocks = GRADIENTS[name]
     leaves = [x.requires_grad_() for x in arrays(1, 2, 1)]
-    RELATIVE.requires_grad_(name == "captured").grad = None
+    RELATIVE.requires_grad_(score_mod is added).grad = None
     mask = None
     if mask_mod is not None:
         mask = op.create_block_mask(mask_mod, 1, HEADS, S, S, "cpu", **blocks)
@@ -226,7 +254,7 @@ def test_gradients(name: str) -> None:
     results = exact(*wide, score_mod, visible)
     torch.autograd.backward(results, [x.double() for x in grads])
     pairs = [*zip(found, results), *[(x.grad, y.grad) for x, y in zip(leaves, wide)]]
-    pairs += [(bias, RELATIVE.grad)] if name == "captured" else []
+    pairs += [(bias, RELATIVE.grad)] if score_mod is added else []
     RELATIVE.requires_grad_(False)
     for x, y in pairs:
         assert x is not None and y is not None
@@ -254,10 +282,6 @@ def test_errors_of_gradients() -> None:
     without = torch_block_mask(causal, None, None, S, S, "cpu", 128)
     without.q_num_blocks = None
     calls: list[tuple[dict[str, Any], str]] = [
-        (
-            {"block_mask": torch_block_mask(causal, None, None, S, S, "cpu", 64)},
-            "gradients are not supported with blocks of 64 queries and 64 keys; create the mask with BLOCK_SIZE=128",
-        ),
         ({"block_mask": without}, "the block mask has no q_num_blocks, which gradients need"),
         ({"checks": ("race",)}, "checks is not supported with gradients"),
         ({"score_mod": lambda s, b, h, i, j: 2 * s + bias[i]}, "gradients of captured tensors are supported if they"),
@@ -556,6 +580,7 @@ def test_errors_of_arguments() -> None:
         ({"return_lse": "no"}, "flex_attention: return_lse is 'no'; pass True or False"),
         ({"enable_gqa": 2}, "flex_attention: enable_gqa is 2; pass True or False"),
         ({"softcap": 3}, "flex_attention() has no argument 'softcap'; return softcap * tanh(score / softcap) from"),
+        ({"cu_seqlens_q": q}, "flex_attention() has no argument 'cu_seqlens_q'; use one sequence, with a mask_mod"),
         ({"mask_mod": causal}, "flex_attention() has no argument 'mask_mod'; use block_mask=op.create_block_mask(mask"),
     ]
     for given, message in calls:
