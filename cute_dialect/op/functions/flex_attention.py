@@ -175,7 +175,8 @@ _SPELLINGS = {
     "mask_mod": _MASK, "mask": _MASK, "attn_mask": _MASK,
     "causal": f"{_MASK} with a mask_mod that returns q_idx >= kv_idx", "is_causal": f"{_MASK}, q_idx >= kv_idx",
     "q": "use query", "k": "use key", "v": "use value", "lse": "use return_lse", "sm_scale": "use scale",
-    "softmax_scale": "use scale", "cu_seqlens_q": _PACKED, "cu_seqlens_k": _PACKED, "softcap": "return softcap * tanh(score / softcap) from score_mod",
+    "softmax_scale": "use scale", "cu_seqlens_q": _PACKED, "cu_seqlens_k": _PACKED,
+    "softcap": "return softcap * tanh(score / softcap) from score_mod",
 }  # fmt: skip
 """Arguments of other functions of attention -> what to use instead."""
 

@@ -93,6 +93,9 @@ CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
         {"size_v": 64, "parts": 2, "schedule": "adversarial"},
     ),
     ("attention-backward-f16-192-right-64x64-h0-sms1-v64", (1, 1, 1, 70, 70, 192), (0, 0), {"size_v": 40}),
+    ("attention-backward-f16-64-right-64x64-a0-h1-sms1", (1, 2, 1, 70, 130, 64), (0, 0), {"schedule": "adversarial"}),
+    ("attention-backward-bf16-128-both-dlse-split-64x64-h1-l0-sms3", (1, 1, 1, 130, 70, 72), (30, 20), {"parts": 2}),
+    ("attention-backward-f16-64-right-64x128-sms1", (1, 2, 1, 130, 130, 64), (0, 0), {"schedule": "random"}),
     # More slices than steps.
     ("attention-backward-bf16-64-left-split-128x128-sms2", (1, 2, 1, 200, 330, 64), (30, 20), {"parts": 5}),
 ]
@@ -184,10 +187,12 @@ def test_names_of_configurations() -> None:
     [
         ({"element": "f32"}, "use 'bf16' or 'f16'"), ({"mask": "no"}, "mask is 'no'"),
         ({"head": 80}, "head is 80; use one of 64, 96, 128, 192, 256"),
-        ({"tile_n": 64}, "the tile is 64x64"), ({"q_stages": 1}, "at least 2"), ({"grad_stages": 5}, "shared memory"),
+        ({"tile_n": 96}, "the tile is 64x96; use 64x64 or 64x128 for a head of 128"), ({"q_stages": 1}, "at least 2"),
+        ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
-        ({"tile_m": 128}, "the tile is 128x128"), ({"head": 64, "tile_n": 64}, "use 64x128 or 128x128"),
-        ({"halves": True}, "halves=True needs a head of 192"), ({"head_v": 64}, "head_v is 64 and head is 128"),
+        ({"tile_m": 128}, "the tile is 128x128"), ({"head": 96, "tile_n": 64}, "the tile is 64x64"),
+        ({"head": 192}, "the tile is 64x128; use 64x64 for a head of 192"), ({"halves": True}, "needs tile_n=64"),
+        ({"head_v": 64}, "head_v is 64 and head is 128"),
     ],
 )  # fmt: skip
 def test_configurations_that_no_kernel_supports(fields: dict[str, Any], message: str) -> None:
