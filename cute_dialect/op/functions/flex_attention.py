@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from math import isfinite
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -43,6 +43,7 @@ from cute_dialect.op.problems.flex_attention import (
     BlockMaskFields,
     check_lists,
     fields_of,
+    known_fields,
 )
 from cute_dialect.runtime.call_options import device_number
 from cute_dialect.runtime.settings import flag
@@ -93,6 +94,7 @@ class FlexCall(NamedTuple):
     device: object = None
     # Inputs of the functions that need gradients; None if the call needs none.
     learned: tuple[int, ...] | None = None
+    enable_gqa: bool = True
 
     def arrays(self, tensors: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         """Return arrays by name: query, key, value, captured tensors and then ``names``."""
@@ -105,6 +107,7 @@ class FlexCall(NamedTuple):
 
     def form(self, one: RowCall, lse: bool) -> Form:
         """Return the checked call.  Raises OpError."""
+        _check_heads(one.views["q"], one.views["k"], self.enable_gqa)
         form = form_of(one.views, False, self.scale, None, lse, "bhsd", None, one.element, Numbers())
         if self.blocks[1]:
             if self.lengths != (form.queries, form.keys):
@@ -215,15 +218,9 @@ def flex_attention(
         raise UnsupportedError(f"{FLEX}: kernel_options are those of Triton kernels; omit them, or pass kernel=")
     check_flag(FLEX, "return_lse", return_lse)
     check_flag(FLEX, "enable_gqa", enable_gqa)
-    aux = _wanted_aux(return_aux)
+    aux = None if return_aux is None else _wanted_aux(return_aux)
     if scale is not None and (not is_number(scale) or not isfinite(scale)):
         raise UnsupportedError(f"{FLEX}: scale is {scale!r}; pass a finite int or float")
-    heads = [x.shape[1] for x in (query, key) if len(getattr(x, "shape", ())) == 4]
-    if len(heads) == 2 and not enable_gqa and heads[0] != heads[1]:
-        raise ShapeError(
-            f"{FLEX}: query has {heads[0]} heads and key has {heads[1]}; pass equal numbers, or enable_gqa=True"
-        )
-    mask = fields_of(block_mask)
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling():
         for name, given in {"kernel": kernel, "device": device, "stream": stream, **run}.items():
@@ -231,27 +228,37 @@ def flex_attention(
                 raise UnsupportedError(f"{FLEX}: {name} is not supported in torch.compile; omit it")
         from cute_dialect.op.torch.flex_attention import attend_traced  # late: torch
 
-        lists = _with_full_lists(mask, len(mask.lists) > len(KEY_LISTS) and mask.lists[len(KEY_LISTS)] is not None)
+        _check_heads(query, key, enable_gqa)
+        mask = fields_of(block_mask)
+        lists = _lists_of(mask, len(mask.lists) > 0 and mask.lists[len(KEY_LISTS)] is not None)
         found = attend_traced((query, key, value), score_mod, mask, lists, scale)
         return (found[0], aux(lse=found[1])) if aux is not None else found if return_lse else found[0]
+    mask = known_fields(block_mask)
     traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)
-    call = FlexCall(traced.graph, len(traced.captured), mask.sizes, mask.lengths, scale, kernel)
     lse = return_lse or aux is not None
     arrays = (query, key, value, *traced.captured)
-    learns = needs_gradients(*arrays)
-    tensors = (*arrays, *_with_full_lists(mask, learns))
-    if learns:
+    learned = None
+    if needs_gradients(*arrays):
         learned = tuple([i for i, x in enumerate(traced.captured) if x.requires_grad])
-        found = _with_gradients(call._replace(learned=learned), tensors, lse, device, stream, run)
-    else:
-        found = attended(call, tensors, lse, device, stream, run)
+    call = FlexCall(
+        traced.graph, len(traced.captured), mask.sizes, mask.lengths, scale, kernel, device, learned, enable_gqa
+    )
+    tensors = (*arrays, *_lists_of(mask, learned is not None))
+    compute = attended if learned is None else _with_gradients
+    found = compute(call, tensors, lse, stream, run)
     return (found[0], aux(lse=found[1])) if aux is not None else found
 
 
+def _check_heads(query: Any, key: Any, enable_gqa: bool) -> None:
+    heads = [x.shape[1] for x in (query, key) if len(getattr(x, "shape", ())) == 4]
+    if len(heads) == 2 and not enable_gqa and heads[0] != heads[1]:
+        raise ShapeError(
+            f"{FLEX}: query has {heads[0]} heads and key has {heads[1]}; pass equal numbers, or enable_gqa=True"
+        )
+
+
 def _wanted_aux(request: Any) -> Any:
-    """Return the type of the second result for torch's ``return_aux``, or None.  Raises UnsupportedError."""
-    if request is None:
-        return None
+    """Return the type of the second result for torch's ``return_aux``.  Raises UnsupportedError."""
     if not hasattr(request, "lse"):
         raise UnsupportedError(
             f"{FLEX}: return_aux is {request!r}; pass torch's AuxRequest(lse=True), or return_lse=True instead"
@@ -261,71 +268,60 @@ def _wanted_aux(request: Any) -> Any:
     return getattr(sys.modules[type(request).__module__], "AuxOutput")  # noqa: B009
 
 
-def _with_full_lists(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]:
-    """Return the lists of key blocks, and those of blocks of queries if gradients need them.
-
-    A mask without lists of full blocks has none that are full.
-    """
-    found: list[Any] = []
-    for i in (0, 4) if of_queries else (0,):
-        counts, indices, full_counts, full_indices = mask.lists[i : i + 4] or (None,) * 4
-        if mask.lists and (counts is None or indices is None):
-            raise UnsupportedError(
-                f"{FLEX}: the block mask has no {QUERY_LISTS[0]}, which gradients need; create it with "
-                "compute_q_blocks=True"
-            )
-        if mask.lists and (full_counts is None or full_indices is None):
-            full_counts, full_indices = counts * 0, indices  # type: ignore[operator]
-        found += [counts, indices, full_counts, full_indices] if mask.lists else []
-    return tuple(found)
+def _lists_of(mask: BlockMaskFields, of_queries: bool) -> tuple[Any, ...]:
+    """Return the lists of key blocks, and those of blocks of queries if gradients need them."""
+    if not of_queries or not mask.lists:
+        return mask.lists[: len(KEY_LISTS)]
+    if mask.lists[len(KEY_LISTS)] is None:
+        raise UnsupportedError(
+            f"{FLEX}: the block mask has no {QUERY_LISTS[0]}, which gradients need; create it with "
+            "compute_q_blocks=True"
+        )
+    return mask.lists
 
 
 def attended(
-    call: FlexCall,
-    tensors: tuple[Any, ...],
-    lse: bool,
-    device: object = None,
-    stream: object = None,
-    run: Interpreted | None = None,
+    call: FlexCall, tensors: tuple[Any, ...], lse: bool, stream: object = None, run: Interpreted | None = None
 ) -> Any:
     """Compute a call on query, key, value, captured tensors and lists of key blocks, without gradients.
 
     Args:
         lse: return a pair, with the log-sum-exps.
-        device, stream, run: as in :func:`flex_attention`.
+        stream, run: as in :func:`flex_attention`.
     """
-
-    @_with_names
-    def compute() -> Any:
-        others = (*call.inputs, *KEY_LISTS)
-        one = RowCall(FLEX, call.arrays(tensors, KEY_LISTS), device, others, ("bf16", "f16"), stream=stream, run=run)
-        form = call.form(one, lse)
-        check_call(one, form)
-        with one.on():
-            results = computed(one, form, way_of(form, call.kernel))
-        return tuple(results[:2]) if lse else results[0]
-
-    if device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
+    compute = partial(_computed, call, tensors, lse, stream, run)
+    if call.device is None and stream is None and not run and not flag("CUTE_OP_CHECK", False):
         return _KNOWN.call((call, lse), tensors, compute)
     return compute()
 
 
-def _with_gradients(
-    call: FlexCall, tensors: tuple[Any, ...], lse: bool, device: object, stream: object, run: Interpreted
-) -> Any:
-    """Compute a call on torch tensors, and record it for autograd."""
-    from cute_dialect.op.torch.flex_attention import attend  # late: torch
+@_with_names
+def _computed(call: FlexCall, tensors: tuple[Any, ...], lse: bool, stream: object, run: Interpreted | None) -> Any:
+    others = (*call.inputs, *KEY_LISTS)
+    arrays = call.arrays(tensors, KEY_LISTS)
+    one = RowCall(FLEX, arrays, call.device, others, ("bf16", "f16"), stream=stream, run=run)
+    form = call.form(one, lse)
+    check_call(one, form)
+    with one.on():
+        results = computed(one, form, way_of(form, call.kernel))
+    return tuple(results[:2]) if lse else results[0]
 
-    call = call._replace(device=device)
+
+def _with_gradients(call: FlexCall, tensors: tuple[Any, ...], lse: bool, stream: object, run: Interpreted) -> Any:
+    """Compute a call on torch tensors, and record it for autograd."""
+    usual = call.device is None and stream is None and not flag("CUTE_OP_CHECK", False)
+    found = _KNOWN.again((call, lse), *tensors) if usual else None
+    if found is not None:
+        return found
+    from cute_dialect.op.torch.flex_attention import attend  # late: torch
 
     def compute() -> object:
         found = attend(call, *tensors)
         return tuple(found) if lse else found[0]
 
-    if device is None and stream is None and not flag("CUTE_OP_CHECK", False):
-        found = _KNOWN.again((call, lse), *tensors)
-        return _KNOWN.differentiable((call, lse), tensors, compute) if found is None else found
-    return call_operator(FLEX, compute, tensors[0], device, stream, run, "query")
+    if usual:
+        return _KNOWN.differentiable((call, lse), tensors, compute)
+    return call_operator(FLEX, compute, tensors[0], call.device, stream, run, "query")
 
 
 # ---------------------------------------------------------------------------------------------------------- block masks

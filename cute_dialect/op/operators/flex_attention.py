@@ -46,7 +46,7 @@ def forward(
 ) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``."""
     call = _call_of(query, captured, *how)
-    return attended(call, (query, key, value, *captured, *lists[: len(KEY_LISTS)]), True, call.device)
+    return attended(call, (query, key, value, *captured, *lists[: len(KEY_LISTS)]), True)
 
 
 def fake(query: Tensor, key: Tensor, value: Tensor, *_: object) -> tuple[Tensor, Tensor]:

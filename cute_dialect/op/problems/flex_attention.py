@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import is_
 from typing import Any, NamedTuple
+from weakref import ref
 
 from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.problems.attention import expanded_strides
 from cute_dialect.runtime.arrays import ArrayView
 
-__all__ = ["FLEX", "KEY_LISTS", "QUERY_LISTS", "BlockMaskFields", "check_lists", "fields_of"]
+__all__ = ["FLEX", "KEY_LISTS", "QUERY_LISTS", "BlockMaskFields", "check_lists", "fields_of", "known_fields"]
 
 FLEX = "flex_attention"
 """Name of the function in errors."""
@@ -36,8 +38,43 @@ class BlockMaskFields(NamedTuple):
     lengths: tuple[int, int] = (0, 0)  # queries and keys
 
 
+class _Read(NamedTuple):
+    """A block mask whose fields are known."""
+
+    mask: Callable[[], object]  # a weak reference
+    attributes: tuple[object, ...]  # those of ``_ATTRIBUTES``, when the fields were read
+    fields: BlockMaskFields
+
+
+_ATTRIBUTES = ("mask_mod", "BLOCK_SIZE", "seq_lengths", *KEY_LISTS, *QUERY_LISTS)
+_reads: dict[int, _Read] = {}
+_MOST = 256
+"""Maximum number of block masks whose fields are kept."""
+
+
+def known_fields(block_mask: Any) -> BlockMaskFields:
+    """Return :func:`fields_of` a block mask, or the fields of an earlier call if no attribute was replaced since."""
+    if block_mask is None:
+        return BlockMaskFields(None)
+    known = _reads.get(id(block_mask))
+    if known is not None and known.mask() is block_mask:
+        held = vars(block_mask)
+        if all(map(is_, map(held.get, _ATTRIBUTES), known.attributes)):
+            return known.fields
+    found = fields_of(block_mask)
+    held = getattr(block_mask, "__dict__", {})
+    if "kv_num_blocks" in held and hasattr(block_mask, "__weakref__"):
+        if len(_reads) >= _MOST:
+            _reads.clear()
+        _reads[id(block_mask)] = _Read(ref(block_mask), tuple(map(held.get, _ATTRIBUTES)), found)
+    return found
+
+
 def fields_of(block_mask: Any) -> BlockMaskFields:
-    """Return the attributes of a block mask.  Raises UnsupportedError, ShapeError."""
+    """Return the attributes of a block mask.  Raises UnsupportedError, ShapeError.
+
+    A mask without lists of full blocks has none that are full.
+    """
     if block_mask is None:
         return BlockMaskFields(None)
     if callable(block_mask):
@@ -55,10 +92,15 @@ def fields_of(block_mask: Any) -> BlockMaskFields:
         return BlockMaskFields(mask_mod)
     if m % 64 or n % 64 or min(m, n) < 64:
         raise UnsupportedError(f"{FLEX}: block_mask has BLOCK_SIZE ({m}, {n}); use multiples of 64")
-    lists = tuple([getattr(block_mask, name, None) for name in (*KEY_LISTS, *QUERY_LISTS)])
+    lists: list[Any] = []
+    for names in (KEY_LISTS, QUERY_LISTS):
+        counts, indices, full_counts, full_indices = (getattr(block_mask, name, None) for name in names)
+        if counts is not None and (full_counts is None or full_indices is None):
+            full_counts, full_indices = counts * 0, indices
+        lists += [counts, indices, full_counts, full_indices]
     counts, indices = block_mask.kv_num_blocks, block_mask.kv_indices
     q, k = getattr(block_mask, "seq_lengths", None) or (counts.shape[-1] * m, indices.shape[-1] * n)
-    return BlockMaskFields(mask_mod, (m, n), lists, (int(q), int(k)))
+    return BlockMaskFields(mask_mod, (m, n), tuple(lists), (int(q), int(k)))
 
 
 def check_lists(

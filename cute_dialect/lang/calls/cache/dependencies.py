@@ -80,8 +80,11 @@ class Watched:
 
     def has_changed(self) -> bool:
         """Return True if one of the objects was replaced or holds something else."""
-        if any(entry.now() is not entry.value for entry in self.entries):
-            return True
+        for entry in self.entries:
+            owner, name, value = entry
+            now = owner.get(name, _GONE) if type(owner) is dict else entry.now()
+            if now is not value:
+                return True
         if self.same is not None and self.same():
             return False
         return any(_content(value) != held for value, held in self.contents)
