@@ -75,3 +75,58 @@ def test_pages(page: int, queries: int) -> None:
     for b, length in enumerate(lengths):
         turned = [x[b : b + 1, :n].transpose(1, 2) for x, n in zip((q, *sequences), (queries, length, length))]
         check(result[b : b + 1].transpose(1, 2), logs[b : b + 1], *plan.reference(*turned))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "kind", "dtype"),
+    [
+        # batch, heads, key heads, queries, keys, head size
+        ((2, 8, 2, 515, 700, 128), {"causal": "bottom_right"}, torch.float8_e4m3fn, BF16),
+        ((2, 48, 48, 1030, 1000, 128), {}, torch.float8_e4m3fn, BF16),
+        ((2, 8, 8, 377, 377, 64), {"causal": True, "softcap": 3.0}, torch.float8_e4m3fn, F16),
+        ((1, 4, 4, 300, 315, 256), {"window": (100, 20)}, torch.float8_e5m2, torch.float32),
+        ((2, 12, 4, 7, 1000, 64), {"causal": "bottom_right"}, torch.float8_e4m3fn, BF16),
+        ((2, 16, 2, 1, 5000, 128), {}, torch.float8_e4m3fn, BF16),
+    ],
+)
+def test_8_bit_floats(sizes: Any, options: dict[str, Any], kind: Any, dtype: Any) -> None:
+    """A repeated call and a CUDA graph give the same bits."""
+    torch.manual_seed(0)
+    b, h, hk, m, n, d = sizes
+    q, k, v = (normal(b, heads, rows, d).to(kind) for heads, rows in ((h, m), (hk, n), (hk, n)))
+    factors = [torch.rand(b, hk, device="cuda") + 0.5 for _ in range(3)]
+    given = dict(zip(("q_descale", "k_descale", "v_descale"), factors))
+    result = op.attention(q, k, v, dtype=dtype, **options, **given)
+    plan = op.Attention(element=kind, head_size=d, dtype=dtype, **options)
+    want = torch.as_tensor(plan.reference(q, k, v, descales=factors))
+    assert result.dtype == dtype and float((result.double().cpu() - want).norm() / want.norm()) < 0.04
+    assert torch.equal(result, op.attention(q, k, v, dtype=dtype, **options, **given))
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        again = op.attention(q, k, v, dtype=dtype, **options, **given)
+    again.zero_()
+    graph.replay()
+    assert torch.equal(result, again)
+
+
+@pytest.mark.parametrize("page", [16, 64, 256])
+def test_8_bit_pages(page: int) -> None:
+    """Memory past the end of a sequence is NaN."""
+    torch.manual_seed(0)
+    lengths, most, kind = [700, 300], -(-700 // page), torch.float8_e4m3fn
+    caches = [torch.full((2 * most, page, 2, 128), float("nan"), device="cuda").to(kind) for _ in range(2)]
+    sequences = [normal(2, 700, 2, 128).to(kind) for _ in caches]
+    table = torch.randperm(2 * most).reshape(2, most).int()
+    for b, length in enumerate(lengths):
+        for j in range(0, length, page):
+            for cache, rows in zip(caches, sequences):
+                cache.view(torch.uint8)[table[b, j // page], : length - j] = rows.view(torch.uint8)[
+                    b, j : min(length, j + page)
+                ]
+    q, used = normal(2, 5, 8, 128).to(kind), torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    result = op.attention(q, *caches, seqused_k=used, page_table=table.cuda(), causal="bottom_right", layout="bshd")
+    plan = op.Attention(element=kind, head_size=128, causal="bottom_right")
+    for b, length in enumerate(lengths):
+        turned = [x[b : b + 1, :n].transpose(1, 2) for x, n in zip((q, *sequences), (5, length, length))]
+        want = torch.as_tensor(plan.reference(*turned))
+        assert float((result[b : b + 1].transpose(1, 2).double().cpu() - want).norm() / want.norm()) < 0.04
