@@ -54,6 +54,12 @@ from cute_dialect.op.functions.sampling import (
     sample as sample,
     topk as topk,
 )
+from cute_dialect.op.functions.embedding import (
+    embedding as embedding,
+)
+from cute_dialect.op.functions.optimizers import (
+    adamw_ as adamw_,
+)
 from cute_dialect.op.functions.sparse_weights import (
     compress_2_4 as compress_2_4,
     expand_2_4 as expand_2_4,

@@ -21,6 +21,7 @@ import torch
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.functions.attention import attention
 from cute_dialect.op.functions.conv import conv2d
+from cute_dialect.op.functions.embedding import embedding
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm import linear, mm
 from cute_dialect.op.functions.grouped import grouped_mm
@@ -29,7 +30,7 @@ from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
 from cute_dialect.op.keywords import checks_keywords
 
-__all__ = ["MLP", "Attention", "Conv2d", "Experts", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
+__all__ = ["MLP", "Attention", "Conv2d", "Embedding", "Experts", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
 
 
 @overload
@@ -158,6 +159,33 @@ class Conv2d(torch.nn.Conv2d):
 
     def extra_repr(self) -> str:
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
+
+
+class Embedding(torch.nn.Embedding):
+    """``torch.nn.Embedding`` with a deterministic gradient.
+
+    Args:
+        padding_idx: index of a row of zeros without a gradient.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    @checks_keywords
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+        run_on: str | None = None,
+    ):
+        super().__init__(num_embeddings, embedding_dim, padding_idx, device=device, dtype=dtype)
+        self.run_on = run_on
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return (…, embedding_dim) for indices (…)."""
+        return embedding(input, self.weight, self.padding_idx, device=self.run_on)
 
 
 class RMSNorm(torch.nn.RMSNorm):

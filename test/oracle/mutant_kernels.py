@@ -26,6 +26,7 @@ from cute_dialect.kernels.copies.repack_rows import dense_text
 from cute_dialect.kernels.copies.transpose import transpose_text
 from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
+from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, blocks_of
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
 from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
 from cute_dialect.kernels.gemm import gemm_text
@@ -37,6 +38,7 @@ from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.kernels.gemm.sparse import SparseConfig, compress_text, sparse_gemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
+from cute_dialect.kernels.rows.embedding import links_text
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_quantize_text
 from cute_dialect.kernels.rows.packed import packed_text
@@ -46,6 +48,7 @@ from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.rows.topk import TopkConfig, topk_text
+from cute_dialect.op.functions.optimizers import AdamwSettings
 from cute_dialect.pipelines import compile as compile_cute
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
@@ -432,6 +435,53 @@ def _sample_of_candidates(n: int) -> Subject:
     return Subject(f"sample of the candidates of {n} logits", text, "launch", [make], right)
 
 
+def _adamw(vector: int) -> Subject:
+    """Update three parameters in one allocation; NaN between them stays."""
+    counts, offsets, size = (5, CHUNK + 4, 64), (0, 16, CHUNK + 64), CHUNK + 128
+    inside = np.zeros(size, bool)
+    for n, at in zip(counts, offsets):
+        inside[at : at + n] = True
+
+    def make() -> list[Any]:
+        rng = np.random.default_rng(vector)
+        memory = [np.where(inside, x, np.nan).astype(np.float32) for x in rng.random((4, size))]
+        table = np.array([[n, at, at, at, at] for n, at in zip(counts, offsets)])
+        return [*memory, table, blocks_of(counts), *AdamwSettings(3.0, 0.01).numbers()]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        _, g, m, v = (x.astype(np.float64) for x in make()[:4])
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        p = make()[0] * (1 - 1e-4) - 0.01 / (1 - 0.9**3) * m / (np.sqrt(v / (1 - 0.999**3)) + 1e-8)
+        close = [np.allclose(x, y, 1e-5, 1e-6, equal_nan=True) for x, y in zip((arrays[0], *arrays[2:4]), (p, m, v))]
+        return all(close)
+
+    text = partial(adamw_text, AdamwConfig("f32", "f32", vector))
+    return Subject(f"AdamW with vectors of {vector}", text, "launch", [make], right)
+
+
+def _links(tokens: int) -> Subject:
+    """Link tokens of equal index; some indices are outside of the table, and one has no gradient."""
+    indices = np.random.default_rng(tokens).integers(-1, 40, tokens)
+
+    def right(arrays: Sequence[Any]) -> bool:
+        first: set[int] = set()
+        for t, index in enumerate(indices):
+            following = np.flatnonzero(indices[t + 1 :] == index)
+            to = t + 1 + int(following[0]) if len(following) else tokens
+            if not 0 <= index < 38 or index == 3:
+                if arrays[1][t] >= 0:
+                    return False
+            elif arrays[1][t] != (-1 - to if index in first else to):
+                return False
+            first.add(int(index))
+        return True
+
+    def make() -> list[Any]:
+        return [indices, np.full(tokens, -7, np.int32), 38, 3]
+
+    return Subject(f"links of {tokens} tokens", links_text, "launch_links", [make], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -786,6 +836,9 @@ def subjects() -> list[Subject]:
         _sample(1300),
         _sample_of_candidates(1300),
         _topk(1301, 2048, 7),
+        _adamw(4),
+        _adamw(1),
+        _links(300),
         _sparse("sparse GEMM", SPARSE, (72, 40, 272)),
         _sparse("sparse GEMM, B shared", SPARSE._replace(cluster_m=2, sms=2), (136, 40, 400)),
         _topk(600, 32, 9),

@@ -1811,6 +1811,58 @@ def _topk(d: Draw) -> Call:
     return call
 
 
+@_family("embedding", 2)
+def _embedding(d: Draw) -> Call:
+    rows, columns, dtype = d.size(1, 5, 300, zero=False), d.size(1, 8, 40, 130), d.rng.choice((F16, BF16, F32))
+    shape = d.rng.choice([(d.size(1, 3, 70, 600),), (2, d.size(1, 5)), ()])
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    padding = d.rng.choice((None, 0, -1))
+    indices = torch.randint(0, rows, shape, generator=d.generator).to(d.device, d.rng.choice((torch.int64, I32)))
+    call = Call(f"op.embedding(tokens={shape}, padding_idx={padding})", d.device)
+    call.memory["weight"] = d.memory((rows, columns), dtype)
+    _learn(call, d, ("weight",))
+    call.function = lambda weight: op.embedding(indices, weight, padding, **run)
+    call.exact = lambda weight: torch.nn.functional.embedding(indices, weight, padding)
+    call.gradient_floor = lambda weight: 2.0**-20 * math.prod(shape)
+    return call
+
+
+@_family("adamw_", 2)
+def _adamw(d: Draw) -> Call:
+    dtype = d.rng.choice((F16, BF16, F32))
+    state, shapes = d.rng.choice((F32, dtype)), [(d.size(1, 7, 300),) for _ in range(d.rng.choice((1, 3)))]
+    run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
+    step, lr, decay = d.rng.choice((1, 30)), 2.0**-6, 2.0**-4
+    call = Call(f"op.adamw_(step={step}, sizes={shapes})", d.device)
+    for i, shape in enumerate(shapes):
+        for name, kind in (("p", dtype), ("g", dtype), ("m", state), ("v", state)):
+            values = d.values(shape, kind, 1.001)
+            call.memory[f"{name}{i}"] = d.memory(shape, kind, values.abs() if name == "v" else values)
+
+    def lists(tensors: dict[str, Any]) -> list[list[Any]]:
+        return [[tensors[f"{name}{i}"] for i in range(len(shapes))] for name in "pgmv"]
+
+    def ours(**tensors: Any) -> Any:
+        # Copies, because the call writes them; torch's default layout, which it needs.
+        given = [[t.clone(memory_format=torch.contiguous_format) for t in x] for x in lists(tensors)]
+        op.adamw_(*given, step, lr=lr, weight_decay=decay, **run)
+        return tuple([t for x in (given[0], *given[2:]) for t in x])
+
+    def exact(**tensors: Any) -> Any:
+        p, g, m, v = lists(tensors)
+        m = [0.9 * x + 0.1 * y for x, y in zip(m, g)]
+        v = [0.999 * x + 0.001 * y * y for x, y in zip(v, g)]
+        size, root = lr / (1 - 0.9**step), math.sqrt(1 - 0.999**step)
+        new = [x * (1 - lr * decay) - size * y / (z.sqrt() / root + 1e-8) for x, y, z in zip(p, m, v)]
+        return tuple([*new, *m, *v])
+
+    def slack(**tensors: Any) -> Any:
+        return tuple([2.0**-20 * (1 + x.abs()) for x in exact(**tensors)])
+
+    call.function, call.exact, call.slack = ours, exact, slack
+    return call
+
+
 def public_functions() -> set[str]:
     """Return the names of the functions of ``op`` that compute arrays from arrays."""
     others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}

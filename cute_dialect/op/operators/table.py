@@ -10,11 +10,13 @@ from __future__ import annotations
 from cute_dialect.op.operators import (
     attention,
     conv,
+    embedding,
     flex_attention,
     gemm,
     grouped,
     linear_cross_entropy,
     mla,
+    optimizers,
     packed_weights,
     routing,
     rows,
@@ -218,6 +220,23 @@ OPERATORS = (
     Operator(
         "topk_backward", "(Tensor dvalues, Tensor indices, SymInt n) -> Tensor", rows.topk_backward,
         rows.fake_topk_backward,
+    ),
+    # Embedding.
+    Operator(
+        "embedding", "(Tensor weight, Tensor input, SymInt padding) -> Tensor", embedding.forward, embedding.fake,
+        embedding.keep, embedding.backward,
+    ),
+    Operator(
+        "embedding_backward", "(Tensor dout, Tensor input, SymInt rows, SymInt padding) -> Tensor",
+        embedding.gradient, embedding.fake_gradient,
+    ),
+    # Optimizers.
+    Operator(
+        "adamw_",
+        "(Tensor(a!)[] params, Tensor[] grads, Tensor(b!)[] exp_avgs, Tensor(c!)[] exp_avg_sqs, Tensor? lrs, "
+        "Tensor? steps, Tensor? grad_scale, Tensor? found_inf, float step, float lr, float beta1, float beta2, "
+        "float eps, float weight_decay, bool maximize) -> ()",
+        optimizers.adamw, optimizers.fake_adamw, mutates=("params", "exp_avgs", "exp_avg_sqs"),
     ),
     # Gated activations.
     Operator(

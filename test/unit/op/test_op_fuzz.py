@@ -24,7 +24,7 @@ SAMPLE = (
     "gated", "rope", "append_kv", "merge_attention", "quantize", "dequantize", "attention_backward",
     "scaled_dot_product_attention", "linear_cross_entropy", "mm_packed", "pack_weight", "pack_gptq", "pack_awq",
     "flex_attention", "create_block_mask", "mla_decode", "topk", "sample", "mm_sparse", "compress_2_4",
-    "cascade_attention", "merge_attention_",
+    "cascade_attention", "merge_attention_", "embedding", "adamw_",
 )  # fmt: skip
 
 

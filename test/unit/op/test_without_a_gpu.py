@@ -89,6 +89,8 @@ CALLS: dict[str, Callable[[], object]] = {
     "dispatch": lambda: op.dispatch(ROWS, TARGETS[:, None], 2),
     "sample": lambda: op.sample(ROWS),
     "topk": lambda: op.topk(ROWS, 2),
+    "embedding": lambda: op.embedding(TARGETS, ROWS),
+    "adamw_": lambda: op.adamw_(*[[x.copy()] for x in (ROWS, ROWS, ROWS, ROWS)], 1),
     "combine": lambda: op.combine(ROWS, np.zeros((8, 1), np.int32)),
     "softmax": lambda: op.softmax(ROWS),
     "log_softmax": lambda: op.log_softmax(ROWS),
