@@ -17,6 +17,8 @@ from cute_dialect.kernels.attention.backward_config import BackwardConfig, defau
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.forward import attention_text
+from cute_dialect.kernels.attention.latent import latent_text
+from cute_dialect.kernels.attention.latent_config import LatentConfig
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
 from cute_dialect.kernels.common.philox import drawn_of_arrays
 from cute_dialect.kernels.conv.config import Window
@@ -615,6 +617,34 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
     return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=covered)
 
 
+def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> Subject:
+    """Latent attention of one query per sequence, on pages; rows past the end of a sequence are NaN."""
+    rng, page, scale = np.random.default_rng(heads), c.page, 0.05
+    q = rng.standard_normal((len(lengths), 1, heads, 576)).astype(DTYPES[c.element])
+    most = -(-max(lengths) // page)
+    cache = np.full((len(lengths) * most, page, 1, 576), np.nan, q.dtype)
+    table = rng.permutation(len(cache)).reshape(len(lengths), most).astype(np.int32)
+    used, wanted = np.array(lengths, np.int32), []
+    for b, length in enumerate(lengths):
+        rows = rng.standard_normal((length, 576)).astype(q.dtype)
+        for i in range(0, length, page):
+            cache[table[b, i // page], : length - i, 0] = rows[i : i + page]
+        scores = q[b, 0].astype(np.float64) @ rows.astype(np.float64).T * scale
+        powers = np.exp(scores - scores.max(1, keepdims=True))
+        wanted.append(powers @ rows[:, :512].astype(np.float64) / powers.sum(1, keepdims=True))
+
+    def make() -> list[Any]:
+        out = np.full((len(lengths), 1, heads, 512), np.nan, q.dtype)
+        views = [x.copy().transpose(1, 3, 2, 0) for x in (q, cache, out)]
+        return [*views, scale / np.log(2), used.copy(), table.T.copy(order="F")]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        found = arrays[2].transpose(3, 0, 2, 1)[:, 0].astype(np.float64)
+        return bool(np.abs(found - np.array(wanted)).max() <= 4e-3)
+
+    return Subject(name, lambda: latent_text(c), "launch", [make], right)
+
+
 def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:
     """Attention of 8-bit floats with scores that are integers: rounded probabilities are powers of two.
 
@@ -810,6 +840,8 @@ def _block_counts(queries: int, keys: int) -> Subject:
 
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
+LATENT = LatentConfig("f16", used=True, page=64, sms=1)
+"""One block computes the tiles of two sequences, with more steps than slots, odd and even."""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
 
 
@@ -887,6 +919,8 @@ def subjects() -> list[Subject]:
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
         _attention_with_functions("attention with functions", FUNCTIONS, 200, 170),
         _attention_of_pages("attention of gathered pages", PAGES, 70, 140, 30),
+        _latent_attention("latent attention", LATENT, 16, 190, 100),
+        _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 190, 100),
         _block_counts(150, 90),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
