@@ -96,14 +96,14 @@ def launch(
         0,
         0,
         tiles,
-        Problem.units_of(c, tiles, 1, batch, parts),
+        Problem.units_of(c.plain, tiles, 1, batch, parts),
         parts,
         used,
         0 if c.used else None,
         table=table,
     )
     mla((KV if c.gathers else tma), rings, mmas, Q, out, lse, problem, scale, config).launch(
-        grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
+        grid=Tiles(c.plain, problem).grid(), block=c.threads, pdl=True
     )
 
 
@@ -119,7 +119,7 @@ def mla(
     scale: cute.Float32,
     config: cute.Constexpr[LatentConfig],
 ):
-    c, tiles = config, Tiles(config, problem)
+    c, tiles = config, Tiles(config.plain, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
     if cute.arch.thread_idx().x == 0 and not c.gathers:
         cpasync.prefetch_descriptor(cache[0])

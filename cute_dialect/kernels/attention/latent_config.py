@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cute_dialect.kernels.attention.config import SMEM, KernelNames
+from cute_dialect.kernels.attention.config import SMEM, AttentionConfig, KernelNames
 
 LATENT, ROPE = 512, 64
 """Columns of a row of the cache: the latent vector, which is key and value, and the rotary part of the key."""
@@ -36,64 +36,23 @@ class LatentConfig(NamedTuple):
     lazy: bool = True  # rescale the accumulator only if a row maximum has grown by more than softmax.SLACK
     sms: int = 132  # multiprocessors of the GPU
 
-    # ---- constants that the tile scheduler and the softmax of attention read
-
     @property
-    def pack(self) -> bool:
-        """True: rows of a tile are (query, head) pairs."""
-        return True
-
-    @property
-    def packed(self) -> bool:
-        """False: sequences are not packed one after the other."""
-        return False
-
-    @property
-    def from_end(self) -> bool:
-        """True: the last query is aligned with the last key."""
-        return True
-
-    @property
-    def takes_pairs(self) -> bool:
-        """False: a work item is one tile."""
-        return False
-
-    @property
-    def used_q(self) -> bool:
-        """False: all sequences have the same number of queries."""
-        return False
-
-    @property
-    def padded(self) -> bool:
-        """False: the keys of a sequence begin at its first row."""
-        return False
-
-    @property
-    def chunked(self) -> bool:
-        """False: keys are not in chunks."""
-        return False
-
-    @property
-    def emulated(self) -> int:
-        """0: the special function unit computes all exponentials."""
-        return 0
-
-    @property
-    def bits(self) -> int:
-        """Bits of an element of the probabilities."""
-        return 16
-
-    @property
-    def block_n(self) -> int:
-        """0: there is no block mask."""
-        return 0
-
-    @property
-    def bounded(self) -> tuple[bool, bool]:
-        """(left, right): True if the mask bounds the keys of a query on that side."""
-        return False, self.mask == "right"
-
-    # ---- sizes
+    def plain(self) -> AttentionConfig:
+        """The configuration of the tile scheduler and the softmax, which are those of other attention."""
+        return AttentionConfig(
+            self.element,
+            mask=self.mask,
+            from_end=True,
+            lse=self.lse,
+            split=self.split,
+            tile_m=self.tile_m,
+            tile_n=self.tile_n,
+            lazy=self.lazy,
+            sms=self.sms,
+            used=self.used,
+            page=self.page,
+            pack=True,
+        )
 
     @property
     def consumers(self) -> int:
