@@ -20,10 +20,10 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.latent_config import LatentConfig
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
 
-HEADS = (64, 96, 128, 192, 256)
+HEADS = (32, 64, 96, 128, 192, 256)
 """Supported head dimensions. TMA pads smaller heads with zeros."""
 
-COPIED_HEADS = (64, 128, 256)
+COPIED_HEADS = (32, 64, 128, 256)
 """Head dimensions of kernels whose threads copy rows: a row has a power of two of 16-byte pieces."""
 
 MASKS = ("full", "right", "left", "both")
@@ -294,6 +294,8 @@ class AttentionConfig(NamedTuple):
             raise ValueError(f"descale is {self.descale!r}; use letters of 'qkv', in this order, for 8-bit elements")
         if self.head not in HEADS:
             raise ValueError(f"head is {self.head}; use one of {', '.join(map(str, HEADS))}")
+        if self.bits == 8 and 32 in (self.head, self.value_head):
+            raise ValueError(f"head is 32; use one of {', '.join(map(str, HEADS[1:]))} for 8-bit elements")
         if self.head_v and self.head_v not in HEADS:
             raise ValueError(f"head_v is {self.head_v}; use one of {', '.join(map(str, HEADS))}, or 0 for that of Q")
         for field, known in (("bias", BIASES), ("sinks", BIASES[1:])):
@@ -358,8 +360,8 @@ def default_config(element: str = "bf16", head: int = 128, mask: str = "full", *
     if config.bits == 8:
         return _default_of_bytes(config._replace(output="bf16"), few)
     if few:  # one consumer, bound by memory latency
-        return config._replace(tile_m=64, tile_n=64 if head > 128 else 128, stages=3)
-    if head == 64:  # 32 accumulator registers: three consumers with 64 x 128 scores, and room for two tiles of Q
+        return config._replace(tile_m=64, tile_n=64 if head > 128 else 128, stages=6 if head == 32 else 3)
+    if head <= 64:  # 32 accumulator registers: three consumers with 64 x 128 scores, and room for two tiles of Q
         return config._replace(tile_m=192, tile_n=128, stages=3, q_stages=2)
     if head == 96:
         # On an H200, 2026-11-29: 13 % faster than 128 x 176 for 4 x 4096 tokens, and 12 % than 128 x 128 if masked.

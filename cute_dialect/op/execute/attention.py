@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import (
+    BYTES,
     COPIED_HEADS,
     HEADS,
     SMEM,
@@ -198,8 +199,8 @@ def _config(form: Form, kernel: AttentionConfig | str | None) -> AttentionConfig
 
 def _heads(form: Form, pack: bool) -> tuple[int, int]:
     """Return the head dimensions of a kernel: that of q and k, and that of v."""
-    known = COPIED_HEADS if pack or form.page else HEADS
-    head, head_v = (next(h for h in known if h >= n) for n in (form.size, form.values))
+    known, least = COPIED_HEADS if pack or form.page else HEADS, 64 if form.element in BYTES else 32
+    head, head_v = (next(h for h in known if h >= max(n, least)) for n in (form.size, form.values))
     return head, head_v
 
 

@@ -224,7 +224,8 @@ def form_of(
     right = 0 if direction else right
     if chunk:
         left, right = (_UNBOUNDED if x is None else x for x in (left, right))
-    if table is not None and table.device < 0 and left is None:  # a window may leave the first pages unread
+    is_known = table is not None and table.device < 0 and (used is None or used.device < 0)
+    if table is not None and is_known and left is None:  # a window may leave the first pages unread
         lengths = [] if used is None else [length + grown for length in numbers_of(used)]
         ends = [table.shape[1]] * batch if used is None else [-(-length // page) for length in lengths]
         check_pages(CALL, table, pages, [range(end) for end in ends])
@@ -347,7 +348,7 @@ def check_lengths(
         raise ShapeError(f"{call}: {name} has shape {used.shape}; pass one length per sequence, ({batch},)")
     if used.strides[0] != 1 and batch > 1:
         raise LayoutError(f"{call}: {name} has strides {used.strides}; pass a contiguous array")
-    if used.device < 0:
+    if used.device < 0 and (begins is None or begins.device < 0):
         room = [rows] * batch if begins is None else [y - x for x, y in pairwise(numbers_of(begins))]
         for length, most in zip(numbers_of(used), room):
             if not 0 <= length <= most - grown:

@@ -129,6 +129,40 @@ def test_lengths_in_use(split: int) -> None:
     check(result.reshape(q.shape), logs.reshape(4, 2, 9).swapaxes(0, 1), q, sequences)
 
 
+@pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
+@pytest.mark.sample("1 query")
+@pytest.mark.parametrize(
+    ("queries", "sizes", "page", "split", "tiles"),
+    [
+        pytest.param(1, (32, 32), 16, 2, "32-full", id="1 query"),
+        pytest.param(3, (24, 24), 10, None, "32-right", id="rows of pages"),
+        pytest.param(150, (32, 32), 0, None, "32-right", id="150 queries"),
+        pytest.param(70, (32, 64), 0, None, "32-right", id="longer values"),
+        pytest.param(70, (96, 16), 0, None, "96-right", id="shorter values"),
+    ],
+)
+def test_heads_of_32(queries: int, sizes: tuple[int, int], page: int, split: int | None, tiles: str) -> None:
+    rng, used = np.random.default_rng(7), np.array([150, 33], np.int32)
+    keys, values, table, sequences = cache([150, 33], page or 160, 2, max(sizes))
+    keys, values = keys[..., : sizes[0]].copy(), values[..., : sizes[1]].copy()
+    sequences = [(k[..., : sizes[0]], v[..., : sizes[1]]) for k, v in sequences]
+    q = rng.standard_normal((2, queries, 4, sizes[0])).astype(np.float16)
+    given: dict[str, Any] = {"seqused_k": used, "causal": "bottom_right", "layout": "bshd", "split_keys": split}
+    if page:
+        given["page_table"] = table
+    else:
+        keys, values = (x[table[:, 0]] for x in (keys, values))
+    assert op.explain(op.attention, q, keys, values, **given).kernel.startswith(f"attention-f16-{tiles}")
+    result, logs = op.attention(q, keys, values, **given, lse=True, device="cpu", checks=CHECKS)
+    check(result, logs, q, sequences, causal=True)
+
+
+def test_explained_shapes_and_arrays() -> None:
+    """Lengths are shapes, and the page table is an array."""
+    given: dict[str, Any] = {"seqused_k": (2,), "page_table": TABLE, "layout": "bshd"}
+    assert op.explain(op.attention, Q, K, K, **given).config.page == 16
+
+
 @pytest.mark.slow
 def test_sinks_of_packed_sequences() -> None:
     """A sink is a key of the first slice only."""
