@@ -213,7 +213,7 @@ def test_names_of_kernels_with_functions_of_scores() -> None:
     c = AttentionConfig("f16", 64, head_v=128, softcap=True, alibi=True, scaled=True, bias="i1", sinks="bf16", lse=True)
     assert config_named(c.name) == c and "softcap" in c.name and "-v128" in c.name
     for wrong, words in (({"bias": "i8"}, "bias is 'i8'; use one of i1"), ({"sinks": "i1"}, "sinks is 'i1'; use one"),
-                         ({"head_v": 40}, "head_v is 40; use one of 64")):  # fmt: skip
+                         ({"head_v": 40}, "head_v is 40; use one of 32, 64")):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             c._replace(**wrong).check()
 
