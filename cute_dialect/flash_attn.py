@@ -32,6 +32,7 @@ from torch import Tensor
 from cute_dialect import op
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.functions.attention import state_of_call
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
@@ -61,15 +62,15 @@ def flash_attn_func(
 
     With ``return_attn_probs`` the result is (out, log-sum-exp, None); the probabilities are not stored.  ``q``, ``k``
     and ``v`` may be 8-bit floats, with ``q_descale``, ``k_descale`` and ``v_descale``, (B, heads of ``k``); the result
-    is then bf16.
+    is then bf16.  ``dropout_p`` is that of :func:`cute_dialect.op.attention`.
     """
     call = "flash_attn_func"
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k", k, "(B, S, H, D)")
-    others = _checked(flash_attn_func, dropout_p, more)
+    others = _checked(flash_attn_func, more)
     found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, lse=return_attn_probs,
-        layout="bshd", deterministic=deterministic or None, device=_device(q),
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
+        lse=return_attn_probs, layout="bshd", deterministic=deterministic or None, device=_device(q),
         **others, **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
     )  # fmt: skip
     return (*found, None) if return_attn_probs else found
@@ -106,17 +107,16 @@ def flash_attn_varlen_func(
     """
     call = "flash_attn_varlen_func"
     _check_rank(call, "q", q, "(rows, H, D)")
-    others = _checked(flash_attn_varlen_func, dropout_p, more)
+    others = _checked(flash_attn_varlen_func, more)
     table = page_table if block_table is None else block_table
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
         cu_seqlens_k = None
     is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is seqused_q
     found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, lse=return_attn_probs,
-        cu_seqlens_q=cu_seqlens_q,
-        cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, seqused_q=seqused_q,
-        seqused_k=seqused_k, page_table=table, layout="bshd",
+        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
+        lse=return_attn_probs, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
+        max_seqlen_k=max_seqlen_k, seqused_q=seqused_q, seqused_k=seqused_k, page_table=table, layout="bshd",
         deterministic=deterministic or None, device=_device(q),
         **others, **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
     )  # fmt: skip
@@ -204,7 +204,7 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
     ) = numbers  # fmt: skip
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
-    others = _checked(flash_attn_with_kvcache, 0.0, more)
+    others = _checked(flash_attn_with_kvcache, more)
     window_size = _window(call, window_size)
     for one, other, names in ((k, v, ("k", "v")), (rotary_cos, rotary_sin, ("rotary_cos", "rotary_sin"))):
         if (one is None) != (other is None):
@@ -289,14 +289,12 @@ def _window(call: str, window: Any) -> tuple[Any, Any]:
     return window[0], window[1]
 
 
-def _checked(function: Callable[..., Any], dropout_p: float, more: dict[str, Any]) -> dict[str, Any]:
+def _checked(function: Callable[..., Any], more: dict[str, Any]) -> dict[str, Any]:
     """Return further arguments of ``op.attention``: the sinks, and factors of 8-bit operands.
 
     Raises ArgumentError and UnsupportedError for arguments that are not supported.
     """
     call = function.__name__
-    if dropout_p:
-        raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
     found = {"sinks": more.pop("learnable_sink", None), **{name: more.pop(name, None) for name in DESCALES}}
     for name, value in more.items():
         if name in _UNSUPPORTED and value is not None and not (type(value) is int and value == 0):
@@ -359,13 +357,18 @@ def sdpa_forward(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Compute ``aten::_scaled_dot_product_flash_attention``."""
     call = "scaled_dot_product_attention"
-    if dropout_p or return_debug_mask:
-        raise UnsupportedError(f"{call}: dropout is not supported by the CUTE backend; pass dropout_p=0")
+    if return_debug_mask:
+        raise UnsupportedError(f"{call}: return_debug_mask is not supported by the CUTE backend; pass False")
+    state = state_of_call(call, query, dropout_p, None)
     with torch.no_grad():
-        out, lse = op.attention(query, key, value, causal=is_causal, scale=scale, lse=True, device=_device(query))
-    state = torch.zeros(2, dtype=torch.uint64, device=query.device)
+        out, lse = op.attention(
+            query, key, value, causal=is_causal, scale=scale, dropout_p=dropout_p, rng_state=state, lse=True,
+            device=_device(query),
+        )  # fmt: skip
+    if state is None:
+        state = torch.zeros(2, dtype=torch.int64, device=query.device)
     offset = torch.zeros((), dtype=torch.uint64, device=query.device)
-    return out, lse, None, None, query.shape[2], key.shape[2], state, offset, query.new_empty(0)
+    return out, lse, None, None, query.shape[2], key.shape[2], state.view(torch.uint64), offset, query.new_empty(0)
 
 
 def sdpa_backward(
@@ -374,8 +377,8 @@ def sdpa_backward(
     philox_seed: Tensor, philox_offset: Tensor, *, scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Compute ``aten::_scaled_dot_product_flash_attention_backward``."""
-    saved = Saved(query, key, value, None, None, out, logsumexp)
-    mask = Mask("top_left" if is_causal else "", -1, -1, scale, "bhsd", None)
+    saved = Saved(query, key, value, None, None, out, logsumexp, state=philox_seed if dropout_p else None)
+    mask = Mask("top_left" if is_causal else "", -1, -1, scale, "bhsd", None, dropout_p=dropout_p)
     with torch.no_grad():
         found = gradients(saved, grad_out, None, mask)
     return found.q, found.k, found.v

@@ -13,6 +13,7 @@ from cute_dialect.op.functions.attention import (
 )
 from cute_dialect.op.functions.attention import (
     attention_backward as attention_backward,
+    attention_dropout_mask as attention_dropout_mask,
 )
 from cute_dialect.op.functions.attention import (
     merge_attention as merge_attention,

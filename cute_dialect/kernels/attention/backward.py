@@ -25,6 +25,8 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``sums 0``, …                 f32 accumulators of the gradients of captured arrays, zeroed, for each of
                               :attr:`.backward_config.BackwardConfig.learned`
 ``q_num_blocks``, …           the arrays of :class:`.tiles.BlockLists` with queries and keys exchanged
+``state``, ``threshold``,     see :class:`.dropout.DropoutOperands`; only read if the configuration has ``dropout``
+``kept``
 ``left``, ``right``           keys that a query sees before and after its own; only bounded sides are read
 ============================  =========================================================================================
 
@@ -54,6 +56,7 @@ from cute_dialect.kernels.attention.backward_rows import (
     turns_type,
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
+from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, dropout_types
 from cute_dialect.kernels.attention.producer import TmaMatrix
 from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.tiles import BlockLists
@@ -97,6 +100,7 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
     others = [f"captured {i}" for i in range(inputs)] + [f"sums {i}" for i in c.learned]
     others += ["q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices"] if c.block_n else []
+    others += ["state", "threshold", "kept"] if c.dropout else []
     last = ("dq_sum", "dq", *of_queries, "queries", "scale")
     if c.split:
         last = ("dq_sum", "kv_sum", "dq", "dk", "dv", *of_queries, *of_keys, "queries", "keys", "scale")
@@ -114,7 +118,9 @@ def launch(
     of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32,
     parts: cute.Int32 | None, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
     captured: tuple[Any, ...] | None = None, sums: tuple[cute.Tensor, ...] | None = None,
-    blocks: tuple[cute.Tensor, ...] | None = None, config: cute.Constexpr[BackwardConfig] = DEFAULT,
+    blocks: tuple[cute.Tensor, ...] | None = None, state: cute.Tensor | None = None,
+    threshold: cute.Int32 | None = None, kept: cute.Float32 | None = None,
+    config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the main kernel of a configuration. The module describes the arguments."""
     c = config
@@ -162,6 +168,7 @@ def launch(
         problem,
         scale,
         (captured, sums),
+        DropoutOperands(state, threshold, kept) if c.dropout else None,
         config,
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
@@ -191,7 +198,7 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 def backward(
     tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
     results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, scale: cute.Float32,
-    captured: tuple[Any, Any], config: cute.Constexpr[BackwardConfig],
+    captured: tuple[Any, Any], drops: DropoutOperands | None, config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -245,7 +252,8 @@ def backward(
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
-        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, captured, s_steps).run()
+        inputs = captured, s_steps, Dropout(drops) if c.dropout else None
+        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, *inputs).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:
@@ -262,7 +270,7 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     return cute.trace(
         launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), kv_sum_type(c), result,
         result, begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
-        cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c), config=c,
+        cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c), **dropout_types(c.dropout), config=c,
     )  # fmt: skip
 
 

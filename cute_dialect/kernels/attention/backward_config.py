@@ -53,6 +53,7 @@ class BackwardConfig(NamedTuple):
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU
     functions: ScoreGraph | None = None  # functions of scores and of visible keys, with their slopes
+    dropout: bool = False  # set probabilities to 0 at random
     # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
     block_m: int = 0  # queries of a block, a multiple of tile_m
     block_n: int = 0  # keys of a block, a multiple of tile_n
@@ -72,7 +73,7 @@ class BackwardConfig(NamedTuple):
     @property
     def plain(self) -> BackwardConfig:
         """The configuration of the kernels that do not compute scores."""
-        return self._replace(functions=None, block_m=0, block_n=0)
+        return self._replace(functions=None, block_m=0, block_n=0, dropout=False)
 
     @property
     def consumers(self) -> int:
@@ -282,23 +283,16 @@ def default_backward_config(element: str = "bf16", head: int = 128, mask: str = 
 _NAMES = KernelNames(
     "attention-backward",
     default_backward_config,
-    flags={"end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic", "split": "split"},
+    flags={
+        "end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic", "split": "split",
+        "dropout": "dropout",
+    },
     numbers={
-        "q": "q_stages",
-        "g": "grad_stages",
-        "x": "ds_stages",
-        "d": "dq_parts",
-        "a": "ahead",
-        "h": "halves",
-        "l": "late",
-        "pairs": "pairs",
-        "sms": "sms",
-        "bm": "block_m",
-        "bn": "block_n",
-        "v": "head_v",
+        "q": "q_stages", "g": "grad_stages", "x": "ds_stages", "d": "dq_parts", "a": "ahead", "h": "halves",
+        "l": "late", "pairs": "pairs", "sms": "sms", "bm": "block_m", "bn": "block_n", "v": "head_v",
     },
     elements=("functions",),
-)
+)  # fmt: skip
 
 
 def backward_config_named(name: str) -> BackwardConfig:

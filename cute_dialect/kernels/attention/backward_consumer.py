@@ -21,6 +21,7 @@ from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_rows import LOG2_E
 from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
+from cute_dialect.kernels.attention.dropout import Dropout, negate_dropped, without_negative
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.nvgpu import warpgroup
@@ -53,22 +54,17 @@ class BackwardConsumer:
         scale: Factor of the scores.
         captured: Inputs of the functions of scores, and accumulators of their gradients.
         s_steps: With a block mask, the head and the tile of each slot of Q in shared memory; else None.
+        dropout: Random bits, or None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
-        captured: tuple[Any, Any], s_steps: cute.Tensor | None,
+        captured: tuple[Any, Any], s_steps: cute.Tensor | None, dropout: Dropout | None,
     ):  # fmt: skip
         c = tiles.c
-        self.c, self.tiles, self.group, self.results, self.factor, self.scale = (
-            c,
-            tiles,
-            group,
-            results,
-            scale * LOG2_E,
-            scale,
-        )
+        self.c, self.tiles, self.group, self.results, self.dropout = c, tiles, group, results, dropout
+        self.factor, self.scale = scale * LOG2_E, scale
         self.mma_s, self.mma_dk, self.mma_dv, self.mma_dq = mma_s, mma_dk, mma_dv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
         sK, sV, sQ, sG, sKt, sQt, sGt, sX, sXt, sPt, self.s_stats, self.s_dq = smem
@@ -100,7 +96,7 @@ class BackwardConsumer:
         self.row = rows * 64 + warp * 16 + lane // 4
         self.buffer, self.s_steps = cute.Int32(0), s_steps
         columns = self.column, self.columns
-        self.functions = None if c.functions is None else BackwardScores(c, *captured, scale, self.row, columns)
+        self.functions = None if c.functions is None else BackwardScores(c, *captured, self.scale, self.row, columns)
 
     def run(self) -> None:
         """Compute dk and dv of all tiles of this block."""
@@ -206,6 +202,7 @@ class BackwardConsumer:
             return self._step_of_halves(place, q, (head, tile, here), sums, adds, more, starts=starts)
         c, at = self.c, (None, None, None)
         scores, dk, dv = sums
+        bits = self._dropout_bits(place, head, here)
         dp, weights, ds = self._accumulator(), self._operand(), self._operand()
         grad = self.of_grad.wait_and_advance()
         if c.ahead:
@@ -216,7 +213,7 @@ class BackwardConsumer:
         logs = self._statistic(q, 0)
         if not c.ahead:
             warpgroup.wait_group(1, scores)
-        powers = self._weigh(scores, logs, weights, place, head, here)
+        powers = self._weigh(scores, logs, weights, place, head, here, bits)
         if not c.late:
             self._add(dv, weights, self.gradt, grad, adds)
             warpgroup.wait_group(1, dp)
@@ -281,13 +278,14 @@ class BackwardConsumer:
         scores, dk, dv = sums
         dp, element = self._accumulator(), self.stored_ds.element_type
         weights, ds = (cute.make_rmem_tensor(cute.size(dp), element) for _ in range(2))
+        bits = self._dropout_bits(place, head, here)
         grad = self.of_grad.wait_and_advance()
         if self.c.ahead:
             warpgroup.wait_group(0, scores)
         warpgroup.fence()
         cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
         warpgroup.commit_group()
-        powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here)
+        powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here, bits)
         self._store_half(weights, scores.layout, self.stored_p)
         warpgroup.wait_group(0, dp)
         grads = self._gradients(powers, dp, self._statistic(q, 1))
@@ -344,12 +342,22 @@ class BackwardConsumer:
             cute.make_layout((2, self.columns // 8), stride=(1, 8)),
         )
         cute.autovec_copy(here, found)
+        if self.dropout is not None:
+            # Probabilities are divided by the share that is kept, and deltas are multiplied by it.
+            kept = self.dropout.kept
+            log = cute.math.log2(kept, fastmath=True)
+            for i in cute.range_constexpr(cute.size(found)):
+                found[i] = found[i] * kept if which else found[i] + log
         return found
 
     def _weigh(
-        self, scores: cute.Tensor, logs: cute.Tensor, weights: cute.Tensor, place: KeyPlace, head: Int, here: QueryTile
-    ) -> cute.Tensor:
-        """Round the probabilities to the A operand of dv, and return them times the slopes of the scores."""
+        self, scores: cute.Tensor, logs: cute.Tensor, weights: cute.Tensor, place: KeyPlace, head: Int, here: QueryTile,
+        bits: list[cute.Uint32] | None,
+    ) -> cute.Tensor:  # fmt: skip
+        """Round the probabilities to the A operand of dv, and return them times the slopes of the scores.
+
+        With the ``bits`` of dropout, those of dropped probabilities have the sign bit.
+        """
         c = self.c
         if c.functions is None:
             powers = self._powers(scores, logs)
@@ -362,8 +370,24 @@ class BackwardConsumer:
         if here.past is not None and here.past:
             plain.fill(0.0)
             powers.fill(0.0)
-        _round(plain, weights)
+        if bits is None:
+            _round(plain, weights)
+            return powers
+        flat = cute.make_tensor(weights.iterator, cute.make_layout((8, cute.size(weights) // 8)))
+        for i in cute.range_constexpr(cute.size(weights) // 8):
+            for x in (plain,) if powers is plain else (plain, powers):
+                negate_dropped(x, 8 * i, bits)
+            eight = cute.make_tensor(plain.iterator + 8 * i, cute.make_layout(8))
+            flat[None, i].store(without_negative(eight.load().to(flat.element_type)))
         return powers
+
+    def _dropout_bits(self, place: KeyPlace, head: Int, here: QueryTile) -> list[cute.Uint32] | None:
+        """Return the random results of dropout for a step, None without dropout."""
+        if self.dropout is None:
+            return None
+        matrix = place.batch * self.tiles.problem.heads * self.tiles.problem.sharing + head
+        query = (here.tile * self.c.tile_m + self.column) // 16
+        return self.dropout.of_keys((place.row + self.row) // 16, query, self.columns, matrix)
 
     def _powers(self, scores: cute.Tensor, logs: cute.Tensor) -> cute.Tensor:
         """Return the probabilities."""
@@ -377,7 +401,11 @@ class BackwardConsumer:
         """Return the gradients of the scores, from those of the probabilities."""
         found = cute.make_rmem_tensor(cute.size(dp), cute.Float32)
         for i in cute.range_constexpr(cute.size(dp)):
-            found[i] = powers[i] * (dp[i] - deltas[i % 2 + i // 4 * 2])
+            delta = deltas[i % 2 + i // 4 * 2]
+            if self.dropout is None:
+                found[i] = powers[i] * (dp[i] - delta)
+            else:
+                found[i] = cute.math.fma(cute.arch.fmax(powers[i], 0.0), dp[i], -(cute.math.absf(powers[i]) * delta))
         return found
 
     def _limits(self, place: KeyPlace, tile: Int) -> Limits:

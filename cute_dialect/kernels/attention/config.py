@@ -155,6 +155,7 @@ class AttentionConfig(NamedTuple):
     bias: str = ""  # element type of an added bias, one of BIASES; "i1" is a mask of visible keys
     sinks: str = ""  # element type of a per-head logit that joins the sum of exponentials; "" for none
     functions: ScoreGraph | None = None  # functions of scores and of visible keys
+    dropout: bool = False  # set probabilities to 0 at random
     # A block mask: lists of the key blocks that a block of queries sees; 0 for none.
     block_m: int = 0  # queries of a block, a multiple of tile_m
     block_n: int = 0  # keys of a block, a multiple of tile_n
@@ -327,6 +328,8 @@ class AttentionConfig(NamedTuple):
                 f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
                 f"{self.block_m}x{self.block_n}"
             )
+        if self.dropout and (self.pack or self.bits == 8):
+            raise ValueError("dropout=True needs pack=False and elements of 16 bits")
         if self.functions is not None and (self.pack or self.packed):
             raise ValueError("functions of scores need pack=False and packed=False")
         of_sequences = self.packed or self.used or self.used_q or self.padded or self.page > 0
@@ -393,7 +396,7 @@ _NAMES = KernelNames(
     flags={
         "end": "from_end", "packed": "packed", "groups": "groups", "lse": "lse", "split": "split", "scaled": "scaled",
         "softcap": "softcap", "alibi": "alibi", "used": "used", "usedq": "used_q", "padded": "padded",
-        "chunked": "chunked", "pack": "pack",
+        "chunked": "chunked", "pack": "pack", "dropout": "dropout",
     },
     numbers={
         "v": "head_v", "page": "page", "s": "stages", "q": "q_stages", "o": "overlap", "p": "pingpong", "l": "lazy",

@@ -20,11 +20,12 @@ Steps go from the last keys to the first. Only steps that the mask or the end of
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import MOST_OF_PRODUCER, AttentionConfig
+from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, dropout_types
 from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.score_graph import captured_types
@@ -71,7 +72,8 @@ def launch(
     pad: cute.Tensor | None = None, chunk: cute.Int32 | None = None, each: cute.Int32 | None = None,
     table: cute.Tensor | None = None, captured: tuple[Any, ...] | None = None,
     blocks: tuple[cute.Tensor, ...] | None = None, q_descale: cute.Tensor | None = None,
-    k_descale: cute.Tensor | None = None, v_descale: cute.Tensor | None = None,
+    k_descale: cute.Tensor | None = None, v_descale: cute.Tensor | None = None, state: cute.Tensor | None = None,
+    threshold: cute.Int32 | None = None, kept: cute.Float32 | None = None,
     config: cute.Constexpr[AttentionConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch the kernel of a configuration.
@@ -97,6 +99,7 @@ def launch(
         captured: Inputs of the functions of scores and of visible keys, or None.
         blocks: The arrays of :class:`.tiles.BlockLists`, or None.
         q_descale, k_descale, v_descale: Factors of 8-bit operands, (key heads, B) in f32, or None.
+        state, threshold, kept: See :class:`.dropout.DropoutOperands`; None without dropout.
         config: The configuration.
     """
     c = config
@@ -148,7 +151,8 @@ def launch(
     if c.gathers:
         tmas = (tmas[0], K, rows_of_v)
     rings = (*rings, transposed) if c.transposes else rings
-    attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
+    drops = DropoutOperands(state, threshold, kept) if c.dropout else None
+    attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, drops, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
 
@@ -164,7 +168,7 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 def attention(
     tmas: tuple[Any, ...], rings: tuple[LayoutLike, ...], mma_s: cute.TiledMma, mma_o: cute.TiledMma,
     out: cute.Tensor, lse: cute.Tensor | None, problem: Problem, operands: ScoreOperands,
-    config: cute.Constexpr[AttentionConfig],
+    drops: DropoutOperands | None, config: cute.Constexpr[AttentionConfig],
 ):  # fmt: skip
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -235,7 +239,8 @@ def attention(
         consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
         rows = Rows(c, tiles, out, lse)
         smem = sQ, sK, others[0] if c.transposes else sV
-        Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()
+        dropout = Dropout(drops) if c.dropout else None
+        Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0], dropout).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
@@ -259,8 +264,9 @@ class Consumer:
     def __init__(
         self, tiles: Tiles, group: Int, mmas: tuple[cute.TiledMma, cute.TiledMma],
         smem: Sequence[cute.Tensor], rings: Sequence[PipelineConsumer], rows: Rows, operands: ScoreOperands,
-        queries: cute.Tensor,
+        queries: cute.Tensor, dropout: Dropout | None,
     ):  # fmt: skip
+        self.dropout = dropout
         self.c, self.tiles, self.group, self.rows = tiles.c, tiles, group, rows
         c = tiles.c
         self.mma_s, self.mma_o = mma_s, mma_o = mmas
@@ -323,7 +329,7 @@ class Consumer:
         self._adjust(place, lines, step)
         self._mask(place, lines, step)
         softmax.take(first=True, masked=True)
-        softmax.weigh()
+        softmax.weigh(self._signs(place, step))
         top = place.last - 1
         whole = self._whole_steps(place)
         for i in range(top - place.first):
@@ -336,7 +342,7 @@ class Consumer:
         self._multiply_values(v)
         warpgroup.wait_group(0, self.sums)
         v.release()
-        logs = softmax.finish(self._sinks(place, lines), values)
+        logs = softmax.finish(self._sinks(place, lines), values, None if self.dropout is None else self.dropout.kept)
         self.rows.store(place, self.row, self.sums, logs)
 
     def _descale(self, place: Place) -> cute.Float32 | None:
@@ -452,7 +458,16 @@ class Consumer:
             warpgroup.wait_group(0, self.sums)
             v.release()
         softmax.rescale(by)
-        softmax.weigh()
+        softmax.weigh(self._signs(place, step))
+
+    def _signs(self, place: Place, step: Step) -> Callable[[int], list[cute.Uint32]] | None:
+        """Return the function that :meth:`.softmax.Softmax.weigh` calls for the keys of a step."""
+        if self.dropout is None:
+            return None
+        matrix, block = place.batch * self.tiles.problem.heads + place.head, step.key // 16
+        # ptxas must not keep the words that depend on the tile alone in registers for large heads.
+        key = self.dropout.key_after(step.key) if self.c.value_head > 128 else self.dropout.key
+        return lambda i: self.dropout.of_queries(place.row + self.row, block + i, matrix, key)
 
     def _make_visible(self) -> None:
         """Make the copies of ``cp.async`` visible to wgmma."""
@@ -461,7 +476,7 @@ class Consumer:
 
     def _multiply_keys(self, q: Queries | Slot, k: Slot, step: Int) -> None:
         c, at = self.c, (None, None, None)
-        short = c.head == 256 and c.q_stages == 1 and (c.packed or c.mask == "both")
+        short = c.head == 256 and c.q_stages == 1 and (c.packed or c.mask == "both" or c.dropout)
         slot = nothing_of(step) if short else q.index
         cute.gemm(self.mma_s, self.scores, self.q[(*at, slot)], self.k[(*at, k.index)], accumulate=False)
         warpgroup.commit_group()
@@ -547,7 +562,7 @@ def layouts_of(c: AttentionConfig) -> dict[str, Any]:
     found["blocks"] = (counts, indices, counts, indices) if c.block_n else None
     factors = cute.Tensor[cute.Float32, "(?,?):(?,?)"]
     found |= {f"{x}_descale": factors if x in c.descale else None for x in "qkv"}
-    return found
+    return found | dropout_types(c.dropout)
 
 
 @printed

@@ -13,6 +13,7 @@ from typing import Any
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.dropout import without_dropped
 from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
 SLACK = 8.0
@@ -135,10 +136,22 @@ class Softmax:
         """
         return not self.total[0] + self.total[1] < 0.0
 
-    def weigh(self) -> None:
-        """Round the exponentials to the A operand of the MMAs with V."""
+    def weigh(self, signs: Callable[[int], list[cute.Uint32]] | None = None) -> None:
+        """Round the exponentials to the A operand of the MMAs with V.
+
+        Args:
+            signs: Returns the sign words of 16 columns, see :class:`.dropout.Dropout`; None without dropout.
+        """
+        count = cute.size(self.scores)
+        if signs is not None:
+            layout = cute.make_layout((8, count // 8))
+            flat, plain = (cute.make_tensor(x.iterator, layout) for x in (self.weights, self.scores))
+            for i in cute.range_constexpr(count // 8):
+                rounded = plain[None, i].load().to(flat.element_type)
+                flat[None, i].store(without_dropped(rounded, signs(i)))
+            return
         flat = cute.make_tensor(self.weights.iterator, cute.make_layout(cute.size(self.weights)))
-        order: Any = cute.make_layout(cute.size(self.scores))
+        order: Any = cute.make_layout(count)
         if self.c.bits == 8:
             # A register of the A operand has four adjacent columns of a row. It gets those that this thread has of 16
             # columns, two and two. The transposed V has its keys in the same order (:mod:`.transposition`).
@@ -158,7 +171,10 @@ class Softmax:
         for i in cute.range_constexpr(cute.size(self.sums)):
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
-    def finish(self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None) -> list[Number]:
+    def finish(
+        self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None,
+        kept: cute.Float32 | None = None,
+    ) -> list[Number]:  # fmt: skip
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.
@@ -166,6 +182,7 @@ class Softmax:
         Args:
             sinks: for each row, the logit of a key without a value, times ``log2(e)``.
             descale: factor of the values, or None.
+            kept: share of the exponentials that dropout keeps, or None.
         """
         logs, factors = [], []
         for row in cute.range_constexpr(2):
@@ -183,6 +200,7 @@ class Softmax:
                 power = power + self.exponent if self.exponent else power
                 total = cute.math.fma(total, by, cute.math.exp2(power, fastmath=True))
             none = total == 0.0
+            by = by if kept is None else by / kept
             factors.append(0.0 if none else by / total if descale is None else by / total * descale)
             if self.c.lse:
                 log = most + cute.math.log2(total, fastmath=True)

@@ -17,6 +17,7 @@ numbers: as easy as 1, 2, 3". Four elements share a counter: rows r and r + 8 of
 # pyright: basic
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cute_dialect.lang as cute
@@ -26,10 +27,10 @@ _STEPS = (0x9E3779B9, 0xBB67AE85)
 _WORD = 0xFFFFFFFF
 
 
-def philox(counter: Any, key: Any) -> list[Any]:
+def philox(counter: Any, key: Any, rounds: int = 10) -> list[Any]:
     """Return the four words of a counter. Operands are int64 arrays of 32-bit words, whose products wrap at 64 bits."""
     c, k = list(counter), list(key)
-    for _ in range(10):
+    for _ in range(rounds):
         first, second = c[0] * _FACTORS[0], c[2] * _FACTORS[1]
         c = [
             ((second >> 32) & _WORD) ^ c[1] ^ k[0], second & _WORD,
@@ -96,11 +97,25 @@ def drawn_of_arrays(like: Any, seed: Any, offset: Any) -> Any:
 
 def words_of(row: Any, column: Any, matrix: Any, seed: Any, offset: Any) -> list[Any]:
     """Return the four words of an element's counter."""
-    seed, offset = cute.Int64(seed), cute.Int64(offset)
-    c = [cute.Uint32(x) for x in (column // 2, row // 16 * 8 + row % 8, 0 if matrix is None else matrix, 0)]
-    c[3] = (offset & _WORD).to(cute.Uint32)
-    k = [(seed & _WORD).to(cute.Uint32), ((seed >> 32) & _WORD).to(cute.Uint32)]
-    for _ in cute.range_constexpr(10):
+    offset, key = low_word(cute.Int64(offset)), key_of(seed)
+    return words_at((column // 2, row // 16 * 8 + row % 8, 0 if matrix is None else matrix, offset), key)
+
+
+def low_word(x: Any) -> Any:
+    """Return the lower 32 bits of an Int64."""
+    return (x & _WORD).to(cute.Uint32)
+
+
+def key_of(seed: Any) -> list[Any]:
+    """Return the key of a seed."""
+    seed = cute.Int64(seed)
+    return [low_word(seed), low_word(seed >> 32)]
+
+
+def words_at(counter: Sequence[Any], key: Sequence[Any], rounds: int = 10) -> list[Any]:
+    """Return the four words of a counter."""
+    c, k = [cute.Uint32(x) for x in counter], list(key)
+    for _ in cute.range_constexpr(rounds):
         first, second = c[0].to(cute.Uint64) * _FACTORS[0], c[2].to(cute.Uint64) * _FACTORS[1]
         c = [
             (second >> 32).to(cute.Uint32) ^ c[1] ^ k[0], second.to(cute.Uint32),

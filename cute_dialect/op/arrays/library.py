@@ -91,6 +91,14 @@ class Library:
             f"{call}: random numbers are not supported for arrays of {self.name}; pass torch, numpy or cupy arrays"
         )
 
+    def random_state(self, call: str, value: Any, name: str = "rng_state") -> Any:
+        """Return a new seed and offset, an i64 array (2,) on the device of ``value``.  Raises UnsupportedError.
+
+        Args:
+            name: argument of the call that has them, for the message.
+        """
+        raise UnsupportedError(f"{call}: no random numbers can be drawn for arrays of {self.name}; pass {name}")
+
     def clear(self, view: ArrayView) -> None:
         """Fill an array with zeros."""
         self.native(view)[...] = 0
@@ -116,6 +124,9 @@ class _Torch(Library):
     def indices(self, call: str, count: int, like: ArrayView) -> Any:
         torch = sys.modules["torch"]
         return torch.arange(count, dtype=torch.int32, device=cast(Any, like.keep).device)
+
+    def random_state(self, call: str, value: Any, name: str = "rng_state") -> Any:
+        return sys.modules["torch"].randint(1 << 62, (2,), device=value.device)
 
     def clear(self, view: ArrayView) -> None:
         self.native(view).zero_()
@@ -143,6 +154,10 @@ class _Numpy(Library):
         with nullcontext() if self.name == "numpy" else cast(Any, like.keep).device:
             return self._module().arange(count, dtype="int32")
 
+    def random_state(self, call: str, value: Any, name: str = "rng_state") -> Any:
+        with nullcontext() if self.name == "numpy" else value.device:
+            return self._module().random.randint(0, 1 << 62, 2, dtype="int64")
+
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)
         steps = tuple([step * keep.dtype.itemsize for step in view.strides])
@@ -167,6 +182,28 @@ def _library(view: ArrayView, value: object) -> Library:
     if view.library == "numpy" or name == "cupy":
         return _Numpy("numpy" if view.library == "numpy" else "cupy")
     return Library(name if name != "builtins" else type(value).__name__)
+
+
+def random_state(call: str, value: Any, name: str = "rng_state") -> Any:
+    """Return a new seed and offset, an i64 array (2,), from the default generator of an array's library and device.
+
+    Return None if ``value`` is not an array, which the call reports.
+
+    ``torch.manual_seed`` determines those of tensors, also in captured CUDA graphs, which draw new ones at each replay.
+
+    Args:
+        call: name of the function, for errors.
+        value: an array of the call.
+        name: argument of the call that has the seed.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _Torch("torch").random_state(call, value)
+    try:
+        found = _library(view_of(value), value)
+    except NotAnArray:
+        return None
+    return found.random_state(call, value, name)
 
 
 def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:

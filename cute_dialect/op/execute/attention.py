@@ -25,6 +25,7 @@ from cute_dialect.kernels.attention.config import (
     config_named,
     default_config,
 )
+from cute_dialect.kernels.attention.dropout import kept_share, threshold_of
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.scores import LOG2_E
 from cute_dialect.op.arrays.operand_views import overlap
@@ -50,12 +51,12 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "block_lists", "captured_array", "captured_operands",
-    "cascade_of", "check_call", "computed", "computed_cascade", "expanded_mask", "expanded_slopes", "head_matrix",
-    "log_matrix", "readable_matrix", "result_array", "tiles_of", "way_of",
+    "cascade_of", "check_call", "computed", "computed_cascade", "dropout_operands", "expanded_mask", "expanded_slopes",
+    "head_matrix", "log_matrix", "readable_matrix", "result_array", "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
-    *("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask"),
+    *("cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "mask", "rng_state"),
     *("seqused_k", "page_table", "seqused_q", "leftpad_k"),
     *DESCALES,
 )
@@ -207,7 +208,7 @@ def _heads(form: Form, pack: bool) -> tuple[int, int]:
 def packs(form: Form) -> bool:
     """Return True if fewer tiles result from rows that are (query, head) pairs of the heads that share keys."""
     rows, share = form.rows, form.sharing
-    if form.functions is not None or form.blocks[1]:
+    if form.functions is not None or form.blocks[1] or form.dropout:
         return False
     return 0 < rows <= 64 and -(-rows * share // 64) < share
 
@@ -220,7 +221,8 @@ def _fields(form: Form) -> dict[str, Any]:
     functions |= {"functions": form.functions, "block_m": form.blocks[0], "block_n": form.blocks[1]}
     of_sequences = {"used": form.used, "used_q": form.used_q, "padded": form.padded, "page": form.page}
     of_bytes = {"output": form.output, "descale": form.descale}
-    return {**functions, **of_sequences, **of_bytes, "chunked": form.chunk > 0, "groups": form.each > 0}
+    of_sequences |= {"chunked": form.chunk > 0, "groups": form.each > 0, "dropout": form.dropout > 0}
+    return {**functions, **of_sequences, **of_bytes}
 
 
 def _fitting(config: AttentionConfig) -> AttentionConfig:
@@ -228,6 +230,9 @@ def _fitting(config: AttentionConfig) -> AttentionConfig:
     found = config
     if (found.adjusts or found.functions is not None) and found.tile_m > 64:  # registers for addresses and slopes
         most = 64 if found.value_head > 128 else 96 if found.bias else 128
+        found = found._replace(tile_m=128, tile_n=min(found.tile_n, most))
+    if found.dropout and found.tile_m > 64:  # registers for random numbers
+        most = 128 if found.value_head <= 128 else 80 if found.value_head == 192 else 64
         found = found._replace(tile_m=128, tile_n=min(found.tile_n, most))
     if found.value_head > found.head and found.tile_m > 64:
         wide = default_config(found.element, found.value_head, found.mask)
@@ -460,6 +465,7 @@ def _launch(one: RowCall, way: AttentionDispatch, matrices: Sequence[object], sh
         *captured_operands(one, f.functions),
         *block_lists(one, f, KEY_LISTS),
         *_descales(one, f),
+        *dropout_operands(one, f),
     ]
     one.launch(way.kernels[0], *matrices, *begins, *numbers, way.parts if way.config.split else None, *scores)
 
@@ -504,6 +510,14 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
     if form.sinks:
         found.append(one.flat("sinks"))
     return found
+
+
+def dropout_operands(one: RowCall, form: Form) -> list[Any]:
+    """Return the seed and offset, the threshold of the random numbers, and the share of kept probabilities."""
+    if not form.dropout:
+        return []
+    state = one.views["rng_state"]._replace(dtype="i64", strides=(1,))
+    return [state, threshold_of(form.dropout), kept_share(form.dropout)]
 
 
 def expanded_slopes(view: ArrayView, form: Form) -> ArrayView:

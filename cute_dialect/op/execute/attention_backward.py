@@ -31,6 +31,7 @@ from cute_dialect.op.execute.attention import (
     captured_array,
     captured_operands,
     check_call,
+    dropout_operands,
     expanded_mask,
     expanded_slopes,
     head_matrix,
@@ -52,7 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 BACKWARD_CALL = "attention_backward"
-BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k", "alibi_slopes", "mask", "sinks")
+BACKWARD_OTHERS = ("lse", "dlse", "cu_seqlens_q", "cu_seqlens_k", "alibi_slopes", "mask", "rng_state", "sinks")
 """Arrays that are not of the type of q."""
 GRADIENTS = ("dq", "dk", "dv")
 """Names of the results."""
@@ -168,7 +169,7 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
         config = found._replace(
             element=f.element, head=head, mask=f.mask, from_end=f.from_end, packed=f.packed, dlse=problem.of_lse,
             deterministic=problem.deterministic, functions=problem.functions()[0], block_m=f.blocks[0],
-            block_n=f.blocks[1], head_v=_value_head(f, head),
+            block_n=f.blocks[1], head_v=_value_head(f, head), dropout=f.dropout > 0,
         )  # fmt: skip
         parts = slices_of(problem, config) if (kernel is None or config.split) and not problem.deterministic else 1
         if config.split:
@@ -292,6 +293,7 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
     inputs = _native_inputs(one, f, names) if f.functions is None else captured_operands(one, f.functions)
     operands |= {f"captured {i}": x for i, x in enumerate(inputs)}
     operands |= dict(zip(QUERY_LISTS, block_lists(one, f, QUERY_LISTS)))
+    operands |= dict(zip(("state", "threshold", "kept"), dropout_operands(one, f)))
     sums: dict[int | str, Any] = {}
     for name, i in zip(way.problem.learned, c.learned):
         source = one.views["mask" if isinstance(name, str) else f"captured {i}"]
@@ -346,12 +348,13 @@ def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, A
 
 def backward_form(
     views: Mapping[str, ArrayView], causal: object, scale: object, window: Any, layout: str, longest: object,
-    softcap: object = 0.0,
+    softcap: object = 0.0, dropout: object = 0.0,
 ) -> Form:  # fmt: skip
     """Return the checked call whose gradients are computed.  Raises OpError."""
     if "lse" not in views:
         raise ShapeError(f"{BACKWARD_CALL}: lse is None; pass the lse of op.attention(…, lse=True)")
-    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype, Numbers(softcap))
+    numbers = Numbers(softcap, dropout_p=dropout)
+    form = form_of(views, causal, scale, window, True, layout, longest, views["q"].dtype, numbers)
     wanted = {"out": (*views["q"].shape[:-1], form.values), "lse": form.logs, "dlse": form.logs}
     for key, shape in wanted.items():
         view = views.get(key)

@@ -39,7 +39,7 @@ from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, form_of,
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
-_ELEMENTS = {"sinks": "f32", "alibi_slopes": "f32", "mask": "f32", **dict.fromkeys(DESCALES, "f32")}
+_ELEMENTS = dict.fromkeys(("sinks", "alibi_slopes", "mask", *DESCALES), "f32") | {"rng_state": "i64"}
 """Element types of arrays that are given as shapes."""
 Shaped: TypeAlias = Any
 """An array, or the shape of a contiguous one."""
@@ -109,18 +109,19 @@ class AttentionExplanation(Explanation):
 def explain_attention(
     q: Shaped, k: Shaped, v: Shaped = None, *, causal: bool | str = False, scale: float | None = None,
     window: Sequence[int | None] | None = None, softcap: float = 0.0, sinks: Shaped = None,
-    alibi_slopes: Shaped = None, mask: Shaped = None, lse: bool = False, layout: str = "bhsd",
-    seqused_k: Shaped = None, page_table: Shaped = None, seqused_q: Shaped = None, leftpad_k: Shaped = None,
-    seqused_k_offset: int = 0, attention_chunk: int = 0, cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None,
-    q_descale: Shaped = None, k_descale: Shaped = None, v_descale: Shaped = None, dtype: object = None,
-    max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,
-    kernel: AttentionConfig | str | None = None, split_keys: int | None = None, element: str = "f16",
+    alibi_slopes: Shaped = None, mask: Shaped = None, dropout_p: float = 0.0, rng_state: Shaped = None,
+    lse: bool = False, layout: str = "bhsd", seqused_k: Shaped = None, page_table: Shaped = None,
+    seqused_q: Shaped = None, leftpad_k: Shaped = None, seqused_k_offset: int = 0, attention_chunk: int = 0,
+    cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None, q_descale: Shaped = None, k_descale: Shaped = None,
+    v_descale: Shaped = None, dtype: object = None, max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
+    deterministic: bool | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
+    element: str = "f16",
 ) -> AttentionExplanation:  # fmt: skip
     """Return the explanation of an attention call.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``; so may the offsets of packed
-    sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients.  Raises
-    the errors of the function.
+    sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients, and
+    ``rng_state`` is not needed.  Raises the errors of the function.
     """
     if deterministic is not None:
         check_flag("attention", "deterministic", deterministic)
@@ -130,11 +131,13 @@ def explain_attention(
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
     more |= {"seqused_q": seqused_q, "leftpad_k": leftpad_k}
     more |= dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
+    if dropout_p:
+        more["rng_state"] = (2,) if rng_state is None else rng_state
     given = {name: x for name, x in more.items() if x is not None}
     views |= {name: view_or_shape("attention", x, _ELEMENTS.get(name, "i32")) for name, x in given.items()}
     if views["q"].dtype not in ELEMENTS:
         raise UnsupportedError(f"attention: q has dtype {views['q'].dtype}; pass an array of {listed(ELEMENTS)}")
-    numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype)
+    numbers = Numbers(softcap, seqused_k_offset, attention_chunk, dtype, dropout_p)
     form = form_of(views, causal, scale, window, lse, layout, max_seqlen_q, views["q"].dtype, numbers)
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
@@ -247,7 +250,7 @@ def _title(f: Form) -> str:
 
 def _functions(form: Form) -> str:
     """Return the functions of scores as text."""
-    names = {"soft cap": form.softcap, "ALiBi": form.alibi, "sinks": form.sinks}
+    names = {"soft cap": form.softcap, "ALiBi": form.alibi, "sinks": form.sinks, "dropout": form.dropout}
     functions = form.functions
     names["a function of scores"] = functions is not None and functions.has("score")
     names["a function of masks"] = functions is not None and functions.has("visible")

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text, merge_text
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
+from cute_dialect.kernels.attention.dropout import kept_of_arrays
 from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
-from cute_dialect.op.arrays.library import call_operator
+from cute_dialect.op.arrays.library import call_operator, random_state
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
@@ -35,7 +37,7 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
-from cute_dialect.op.problems.attention import CALL, SPELLINGS, Numbers, direction_of, form_of, window_of
+from cute_dialect.op.problems.attention import CALL, SPELLINGS, Numbers, direction_of, dropout_of, form_of, window_of
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -50,8 +52,8 @@ _KNOWN = KnownCalls()
 def attention(
     q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
     window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
-    alibi_slopes: Array = None, mask: Array = None, lse: bool = False, layout: str = "bhsd",
-    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
+    alibi_slopes: Array = None, mask: Array = None, dropout_p: float = 0.0, rng_state: Array = None, lse: bool = False,
+    layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None, seqused_q: Array = None,
     leftpad_k: Array = None, seqused_k_offset: int = 0, attention_chunk: int = 0,
     q_descale: Array = None, k_descale: Array = None, v_descale: Array = None, dtype: object = None,
@@ -82,6 +84,11 @@ def attention(
             Slopes that require gradients are refused.
         mask: an array that expands to (B, H, S, S'): bool, True for visible keys, or f32 or the type of the
             result, added to the scores.
+        dropout_p: probability with which each attention probability is set to 0, rounded to a multiple of 2^-15; the
+            others are divided by the probability of being kept.
+        rng_state: seed and offset of dropout, an i64 array (2,).  Equal states drop the same elements, those of
+            :func:`attention_dropout_mask`.  None: a new state per call, from the default generator of torch for the
+            device of ``q``, so that ``torch.manual_seed`` determines it, or from ``numpy.random``.
         lse: return a pair, with the logarithm of the sum of the exponentials of each row, (B, H, S) in f32.
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
@@ -130,12 +137,14 @@ def attention(
         seqused_k_offset,
         attention_chunk,
         dtype,
+        dropout_p,
         deterministic,
         max_seqlen_k,
     )
+    rng_state = state_of_call(CALL, q, dropout_p, rng_state)
     more = (
-        *(cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table, seqused_q, leftpad_k),
-        *(q_descale, k_descale, v_descale),
+        *(cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state),
+        *(seqused_k, page_table, seqused_q, leftpad_k, q_descale, k_descale, v_descale),
     )
     if device is None and stream is None and not run and not _KNOWN.is_traced():
         how, tensors = _key(q, k, v, more, out, numbers)
@@ -150,7 +159,7 @@ def attention(
         if needs_gradients(array):
             raise UnsupportedError(f"{CALL}: {name} has no gradient; pass {name}.detach()")
     others = {"out": out, "kernel": kernel, "split_keys": split_keys, "device": device, **run}
-    constants = dict(zip(OPTIONAL_ARRAYS[5:], more[5:])) | {"attention_chunk": attention_chunk or None}
+    constants = dict(zip(OPTIONAL_ARRAYS[6:], more[6:])) | {"attention_chunk": attention_chunk or None}
     operators = _operators((q, k, v, sinks, mask), others, constants)
     if operators is not None:
         left, right = (-1 if x is None else x for x in window_of(window))
@@ -159,7 +168,7 @@ def attention(
         def compute() -> object:
             result, found = operators.attention(
                 q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
-                deterministic, max_seqlen_k, logs, seqused_k_offset, attention_chunk, _torch_type(dtype),
+                deterministic, max_seqlen_k, dropout_p, logs, seqused_k_offset, attention_chunk, _torch_type(dtype),
             )  # fmt: skip
             return (result, found) if lse else result
 
@@ -184,7 +193,7 @@ def attended(
 
     Args:
         numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel, split_keys, seqused_k_offset,
-            attention_chunk and dtype.
+            attention_chunk, dtype and dropout_p.
         more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
 
@@ -202,16 +211,49 @@ def _launched(
     stream: object, run: Interpreted | None,
 ) -> Array:  # fmt: skip
     """Check the arguments of :func:`attended`, and launch its kernels."""
-    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, grown, chunk, dtype, *_ = numbers
+    causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, *given = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
     one = RowCall(CALL, arrays, device, (*OPTIONAL_ARRAYS, "out"), ELEMENTS, stream=stream, run=run)
-    given = Numbers(softcap, grown, chunk, dtype)
+    given = Numbers(softcap, *given[:4])
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, given)
     check_call(one, form)
     way = way_of(form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
     return tuple(results[:2]) if lse else results[0]
+
+
+def state_of_call(call: str, q: Array, dropout_p: object, rng_state: Array) -> Array:
+    """Return the seed and offset of dropout: those given, or new ones; None without dropout.  Raises OpError."""
+    if not dropout_p or not dropout_of(call, dropout_p):
+        return None
+    return random_state(call, q) if rng_state is None else rng_state
+
+
+def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[int]) -> Array:
+    """Return the attention probabilities that dropout keeps, a bool array (B, H, S, S').
+
+    It is computed with array operations, for tests.  Of packed sequences, B is their number, and queries and keys are
+    counted from the begin of each.
+
+    Args:
+        rng_state: seed and offset, as in :func:`attention`: a torch or numpy array (2,) of i64.
+        dropout_p: as in :func:`attention`.
+        shape: number of sequences, heads of ``q``, queries and keys.
+
+    >>> import numpy as np
+    >>> attention_dropout_mask(np.array([7, 0]), 0.5, (1, 1, 2, 8)).astype(int).tolist()
+    [[[[1, 1, 1, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 0, 1, 1]]]]
+    """
+    call = "attention_dropout_mask"
+    if len(shape) != 4 or tuple(rng_state.shape) != (2,):
+        raise ShapeError(
+            f"{call}: rng_state has shape {tuple(rng_state.shape)} and shape is {tuple(shape)}; pass (2,), and four "
+            "extents (B, H, S, S')"
+        )
+    p = dropout_of(call, dropout_p)
+    b, h, s, t = shape
+    return kept_of_arrays(rng_state, p, (b, h, s, t))
 
 
 def _key(
@@ -280,7 +322,7 @@ def scaled_dot_product_attention(
     Args:
         query, key, value: (B, H, S, D), or (B, S, D) for one head.
         attn_mask: bool, True for visible keys, or added to the scores; not with ``is_causal``.
-        dropout_p: 0; dropout is not supported.
+        dropout_p: as in :func:`attention`.
         is_causal: query i sees keys 0 to i.
         scale: default: ``1 / sqrt(D)``.
         enable_gqa: key and value may have fewer heads than query.
@@ -289,8 +331,6 @@ def scaled_dot_product_attention(
     call = "scaled_dot_product_attention"
     if run:
         check_keywords(call, scaled_dot_product_attention, run)
-    if dropout_p:
-        raise UnsupportedError(f"{call}: dropout_p is {dropout_p}; dropout is not supported, pass 0")
     if attn_mask is not None and is_causal:
         raise UnsupportedError(f"{call}: attn_mask cannot be combined with is_causal=True; pass one of them")
     rank = len(query.shape)
@@ -303,8 +343,9 @@ def scaled_dot_product_attention(
             "enable_gqa=True"
         )
     found = attention(
-        query, key, value, causal=is_causal, scale=scale, mask=attn_mask, device=device, stream=stream, **run
-    )
+        query, key, value, causal=is_causal, scale=scale, mask=attn_mask, dropout_p=dropout_p, device=device,
+        stream=stream, **run,
+    )  # fmt: skip
     return found[:, 0] if rank == 3 else found
 
 
@@ -318,10 +359,11 @@ _GRADIENTS = KnownCalls(tf32=False)
 def attention_backward(
     dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
     causal: bool | str = False, scale: float | None = None, window: tuple[int | None, int | None] | None = None,
-    softcap: float = 0.0, alibi_slopes: Array = None, mask: Array = None, layout: str = "bhsd",
-    cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
-    max_seqlen_k: int | None = None, deterministic: bool | None = None, kernel: BackwardConfig | str | None = None,
-    device: object = None, stream: object = None, **run: Unpack[Interpreted],
+    softcap: float = 0.0, alibi_slopes: Array = None, mask: Array = None, dropout_p: float = 0.0,
+    rng_state: Array = None, layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None,
+    max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,
+    kernel: BackwardConfig | str | None = None, device: object = None, stream: object = None,
+    **run: Unpack[Interpreted],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """Return the gradients of q, k and v: ``dq``, ``dk`` and ``dv``, like these arrays.
 
@@ -335,8 +377,9 @@ def attention_backward(
         deterministic: add the parts of ``dq`` in a fixed order; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.
-        q, k, v, causal, scale, window, softcap, alibi_slopes, mask, layout, cu_seqlens_q, cu_seqlens_k, max_seqlen_q:
-            as in the call.  Calls with sinks need no argument, because ``lse`` includes them.
+        q, k, v, causal, scale, window, softcap, alibi_slopes, mask, dropout_p, rng_state, layout, cu_seqlens_q,
+            cu_seqlens_k, max_seqlen_q: as in the call.  Calls with sinks need no argument, because ``lse`` includes
+            them.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Raises UnsupportedError for calls that the kernels do not support: heads of v of another size, and scale 0.
@@ -349,18 +392,19 @@ def attention_backward(
     else:
         deterministic = torch is not None and torch.are_deterministic_algorithms_enabled()
     bounds: object = tuple(window) if isinstance(window, list) else window
-    how = (causal, scale, bounds, softcap, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel)
+    rng_state = rng_state if dropout_of(BACKWARD_CALL, dropout_p) else None
+    how = (causal, scale, bounds, softcap, dropout_p, layout, max_seqlen_q, max_seqlen_k, deterministic, kernel)
     offsets = () if cu_seqlens_q is None or cu_seqlens_k is None else (cu_seqlens_q, cu_seqlens_k)
-    given = (dlse, alibi_slopes, mask)
+    given = (dlse, alibi_slopes, mask, rng_state)
     how += tuple([x is None for x in given])
     tensors = (dout, q, k, v, out, lse, *[x for x in given if x is not None], *offsets)
 
     def compute() -> tuple[Array, Array, Array]:
         arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
         arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
-        arrays |= {"alibi_slopes": alibi_slopes, "mask": mask}
+        arrays |= {"alibi_slopes": alibi_slopes, "mask": mask, "rng_state": rng_state}
         one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
-        form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q, softcap)
+        form = backward_form(one.views, causal, scale, bounds, layout, max_seqlen_q, softcap, dropout_p)
         problem = AttentionBackwardProblem(form, dlse is not None, bool(deterministic), max_seqlen_k)
         return computed_gradients(one, choose_backward(problem, kernel))
 

@@ -68,11 +68,12 @@ def gradients_by_kernels(
     grad = torch.zeros_like(out) if grad is None else grad
     arrays = {"q": q, "k": k, "v": v, "out": out, "dout": grad, "lse": lse, "dlse": grad_lse}
     arrays |= {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}
-    arrays |= {"sinks": saved.sinks, "alibi_slopes": saved.slopes, "mask": saved.bias}
+    arrays |= {"sinks": saved.sinks, "alibi_slopes": saved.slopes, "mask": saved.bias, "rng_state": saved.state}
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS)
     form = backward_form(
-        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest, mask.softcap
-    )
+        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest, mask.softcap,
+        mask.dropout_p,
+    )  # fmt: skip
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())
@@ -100,9 +101,9 @@ def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
 def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     q, k, v = inputs[:3]
-    causal, left, right, scale, layout, longest, softcap, _, _, lse, *numbers = inputs[_TENSORS + _CACHES :]
+    causal, left, right, scale, layout, longest, softcap, _, _, dropout_p, lse, *numbers = inputs[_TENSORS + _CACHES :]
     window = Mask(causal, left, right, scale, layout, longest).window
-    numbers = (causal or False, scale, window, softcap, lse, layout, longest, None, None, *numbers)
+    numbers = (causal or False, scale, window, softcap, lse, layout, longest, None, None, *numbers, dropout_p)
     device = "cpu" if q.device.type == "cpu" else None
     found = functions.attended(q, k, v, numbers, inputs[3 : _TENSORS + _CACHES], device=device)
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))
@@ -112,7 +113,7 @@ def fake(q: Tensor, k: Tensor, v: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
     dtype = more[-1]
     if dtype is None:
         dtype = torch.bfloat16 if q.dtype.itemsize == 1 else q.dtype
-    return empty_results(q, v, dtype, more[16], more[21])
+    return empty_results(q, v, dtype, more[17], more[23])
 
 
 def forward_cascade(*inputs: Any) -> tuple[Tensor, Tensor]:
@@ -140,7 +141,7 @@ def empty_results(q: Tensor, v: Tensor, dtype: torch.dtype, layout: str, lse: bo
     return result, q.new_empty(rows if lse else 0, dtype=torch.float32)
 
 
-_TENSORS, _CACHES, _REST, _ARGUMENTS = 8, 7, 4, 28
+_TENSORS, _CACHES, _REST, _ARGUMENTS = 9, 7, 4, 30
 """Arguments of the operator: tensors that have gradients or affect them, other tensors, arguments that do not affect
 gradients, and all."""
 
@@ -179,9 +180,9 @@ def backward(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -> tupl
 
 def forward_gradients(*inputs: Any) -> tuple[Tensor, ...]:
     """Return the gradients of q, k, v, sinks and mask; the last two are empty if they are not needed."""
-    q, k, v, begins_q, begins_k, sinks, slopes, mask, out, lse, grad, grad_lse = inputs[:12]
-    saved = Saved(q, k, v, begins_q, begins_k, out, lse, sinks, slopes, mask)
-    found = gradients(saved, grad, grad_lse, Mask(*inputs[12:-1]), inputs[-1])
+    q, k, v, begins_q, begins_k, sinks, slopes, mask, state, out, lse, grad, grad_lse = inputs[:13]
+    saved = Saved(q, k, v, begins_q, begins_k, out, lse, sinks, slopes, mask, state)
+    found = gradients(saved, grad, grad_lse, Mask(*inputs[13:-1]), inputs[-1])
     return tuple([q.new_empty(0) if x is None else x for x in found])
 
 
@@ -189,7 +190,7 @@ def fake_gradients(*inputs: Any) -> tuple[Tensor, ...]:
     q, sinks, mask = inputs[0], inputs[5], inputs[7]
     like = [x.new_empty(x.shape) if x is not None and used else q.new_empty(0)
             for x, used in ((sinks, True), (mask, inputs[-1]))]  # fmt: skip
-    return (*empty_gradients(*inputs[:3], layout=inputs[16]), *like)
+    return (*empty_gradients(*inputs[:3], layout=inputs[17]), *like)
 
 
 # --------------------------------------------------------------------------------------------------------------- merges

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from cute_dialect.kernels.attention.dropout import kept_at, kept_share
 from cute_dialect.op.problems.attention import LAYOUTS
 
 MOST = 1 << 25
@@ -24,7 +25,7 @@ MOST = 1 << 25
 
 
 class Mask(NamedTuple):
-    """The mask, the scale and the soft cap of scores: arguments of ``torch.ops.cute.attention``."""
+    """The mask, the scale, the soft cap and the dropout of scores: arguments of ``torch.ops.cute.attention``."""
 
     causal: str
     left: int  # keys before a query's own; -1 for all
@@ -35,6 +36,7 @@ class Mask(NamedTuple):
     softcap: float = 0.0
     deterministic: bool | None = None  # None follows torch's setting
     longest_keys: int | None = None  # keys of the longest packed sequence, if known
+    dropout_p: float = 0.0
 
     @property
     def window(self) -> tuple[int | None, int | None] | None:
@@ -85,11 +87,7 @@ class Saved(NamedTuple):
     sinks: Tensor | None = None
     slopes: Tensor | None = None
     bias: Tensor | None = None
-
-    @property
-    def has_functions(self) -> bool:
-        """Return True if scores have sinks, slopes, a mask or a bias."""
-        return self.sinks is not None or self.slopes is not None or self.bias is not None
+    state: Tensor | None = None  # seed and offset of dropout
 
 
 class Gradients(NamedTuple):
@@ -140,6 +138,8 @@ class _Part(NamedTuple):
     sinks: Tensor | None  # (H,)
     slopes: Tensor | None  # (H,) or (B, H)
     bias: Tensor | None
+    state: Tensor | None  # of dropout
+    sequence: int = 0  # index of the first sequence
 
     def some(self, batch: slice, rows: slice) -> _Scored:
         """Slice the batch and query dimensions."""
@@ -148,7 +148,10 @@ class _Part(NamedTuple):
         bias = self.bias
         if bias is not None:
             bias = bias.expand(*self.q.shape[:3], self.k.shape[2])[batch, :, rows]
-        return _Scored(self.q[batch, :, rows], self.k[batch], rows.start, self.q.shape[2], self.sinks, slopes, bias)
+        return _Scored(
+            self.q[batch, :, rows], self.k[batch], rows.start, self.q.shape[2], self.sinks, slopes, bias, self.state,
+            self.sequence + batch.start,
+        )  # fmt: skip
 
 
 def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None, mask: Mask) -> Iterator[_Part]:
@@ -157,11 +160,11 @@ def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None
     Waits for packed offsets.
     """
     q, k, v, begins_q, begins_k = saved[:5]
-    sinks, slopes, bias = saved.sinks, saved.slopes, saved.bias
+    sinks, slopes, bias, state = saved.sinks, saved.slopes, saved.bias, saved.state
     if begins_q is None or begins_k is None:
         turn = LAYOUTS[mask.layout] != LAYOUTS["bhsd"]
         a, b, c, *rest = [x.transpose(1, 2) if turn else x for x in (q, k, v, *others)]
-        yield _Part(a, b, c, grad_lse, tuple(rest), sinks, slopes, bias)
+        yield _Part(a, b, c, grad_lse, tuple(rest), sinks, slopes, bias, state)
         return
     for n, ((i, j), (m, end)) in enumerate(zip(pairwise(begins_q.tolist()), pairwise(begins_k.tolist()))):
         rows, keys = slice(i, j), slice(m, end)
@@ -169,7 +172,7 @@ def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None
         a, b, c, *rest = [x.transpose(0, 1)[None] for x in (q[rows], k[keys], v[keys], *rest)]
         of_lse = None if grad_lse is None else grad_lse[None, :, rows]
         steep = slopes[n] if slopes is not None and slopes.dim() == 2 else slopes
-        yield _Part(a, b, c, of_lse, tuple(rest), sinks, steep, bias)
+        yield _Part(a, b, c, of_lse, tuple(rest), sinks, steep, bias, state, n)
 
 
 class _Scored(NamedTuple):
@@ -182,6 +185,21 @@ class _Scored(NamedTuple):
     sinks: Tensor | None
     slopes: Tensor | None
     bias: Tensor | None
+    state: Tensor | None
+    sequence: int  # index of the first sequence
+
+    def dropped(self, weights: Tensor, p: float) -> Tensor:
+        """Apply dropout to the attention weights (B, H', G, S, S') or their gradients."""
+        if not p or self.state is None:
+            return weights
+        batch, key_heads, group, rows, keys = weights.shape
+        sequences, at, heads, row, column = (
+            torch.arange(n, device=weights.device) for n in (batch, key_heads, group, rows, keys)
+        )
+        sequences = (sequences[:, None, None] + self.sequence) * (key_heads * group)
+        matrix = (sequences + at[:, None] * group + heads)[..., None, None]
+        kept = kept_at(self.state.view(torch.int64), p, matrix, row[:, None] + self.first, column)
+        return weights * kept / kept_share(p)
 
     def scores(self, mask: Mask) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """Return queries, scores, derivatives of the soft cap, and the mask of hidden scores.
@@ -241,11 +259,11 @@ def _add_gradients(part: _Part, grad: Tensor | None, mask: Mask, results: Gradie
             ds = torch.zeros_like(weights)
             if grad is not None:
                 g = grad[at, :, here].float().unflatten(1, group)
-                dp = g @ vf[:, :, None].mT
+                dp = scored.dropped(g @ vf[:, :, None].mT, mask.dropout_p)
                 dp = dp if hidden is None else dp.masked_fill_(hidden, 0.0)
                 delta = (weights * dp).sum(-1)
                 ds = weights * dp
-                dv += (weights.mT @ g).sum(2)
+                dv += (scored.dropped(weights, mask.dropout_p).mT @ g).sum(2)
             if part.grad_lse is not None:
                 delta = delta - part.grad_lse[at, :, here].float().unflatten(1, group)
             ds = ds - weights * delta[..., None]
@@ -283,6 +301,7 @@ def attention_of(saved: Saved, mask: Mask) -> tuple[Tensor, Tensor]:
         scored = part.some(slice(0, part.q.shape[0]), slice(0, part.q.shape[2]))
         _, scores, _, _ = scored.scores(mask)
         weights, of_rows = scored.normalized(scores)
+        weights = scored.dropped(weights, mask.dropout_p)
         results.append((weights @ part.v.float()[:, :, None]).flatten(1, 2).to(q.dtype))
         logs.append(of_rows.flatten(1, 2))
     if saved.begins_q is None:

@@ -41,11 +41,11 @@ _CONV = f"(Tensor x, Tensor f, Tensor? bias, Tensor? c, {_WINDOW}, {_ACCUMULATOR
 _SLOPE = "(Tensor grad, Tensor sums, str activation, str device='') -> (Tensor, Tensor)"
 _SEQUENCES = (
     "Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, Tensor? sinks, Tensor? alibi_slopes, "
-    "Tensor? mask"
+    "Tensor? mask, Tensor? rng_state"
 )
 _MASK = (
     "str causal, SymInt left, SymInt right, float? scale, str layout, SymInt? max_seqlen_q, float softcap, "
-    "bool? deterministic, SymInt? max_seqlen_k"
+    "bool? deterministic, SymInt? max_seqlen_k, float dropout_p"
 )
 _FLEX = "Tensor query, Tensor key, Tensor value, Tensor[] captured, Tensor[] lists"
 _PAIR, _TRIPLE = "(Tensor, Tensor)", "(Tensor, Tensor, Tensor)"

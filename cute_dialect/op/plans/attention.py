@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
+from cute_dialect.kernels.attention.dropout import kept_of_arrays, kept_share
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import check_bound, in_order, wait_for
@@ -36,6 +37,7 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
+from cute_dialect.op.functions.attention import state_of_call
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, direction_of, form_of, is_readable, window_of
@@ -101,7 +103,7 @@ class Attention(Recorded):
         dtype: type of the result of 8-bit operands, bf16 by default.
         head_size: elements per head.
         kernel, split_keys: as in :func:`cute_dialect.op.attention`; they are attributes that may be set later.
-        causal, scale, window, softcap, lse, layout: as in :func:`cute_dialect.op.attention`.
+        causal, scale, window, softcap, dropout_p, lse, layout: as in :func:`cute_dialect.op.attention`.
 
     Raises OpError.
 
@@ -115,8 +117,8 @@ class Attention(Recorded):
     @checks_keywords
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
-        window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, lse: bool = False,
-        layout: str = "bhsd", dtype: object = None, kernel: AttentionConfig | str | None = None,
+        window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, dropout_p: float = 0.0,
+        lse: bool = False, layout: str = "bhsd", dtype: object = None, kernel: AttentionConfig | str | None = None,
         split_keys: int | None = None,
     ):  # fmt: skip
         super().__init__()
@@ -125,7 +127,7 @@ class Attention(Recorded):
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use one of {', '.join(ELEMENTS)}")
         self.dtype = None if dtype is None else checked_element(dtype, f"{_CALL}: dtype")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
-        self.softcap, self.kernel, self.split_keys = softcap, kernel, split_keys
+        self.softcap, self.dropout_p, self.kernel, self.split_keys = softcap, dropout_p, kernel, split_keys
         self._last: Callable[[], AttentionDispatch] | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
@@ -134,16 +136,9 @@ class Attention(Recorded):
         if one.element != self.element:
             raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
-            one.views,
-            self.causal,
-            self.scale,
-            self.window,
-            self.lse,
-            self.layout,
-            longest,
-            one.element,
-            Numbers(self.softcap, dtype=self.dtype),
-        )
+            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element,
+            Numbers(self.softcap, dtype=self.dtype, dropout_p=self.dropout_p),
+        )  # fmt: skip
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
         for key in ("q", "k", "v"):
@@ -164,8 +159,8 @@ class Attention(Recorded):
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, q_descale: Array = None,
-        k_descale: Array = None, v_descale: Array = None, sync: bool = True,
+        rng_state: Array = None, max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None,
+        q_descale: Array = None, k_descale: Array = None, v_descale: Array = None, sync: bool = True,
         device: object = None, stream: object = None, **run: Unpack[Interpreted],
     ) -> AttentionArguments:  # fmt: skip
         """Compute the result and return it: ``.out``, ``.lse``, ``.sync()``.
@@ -173,12 +168,13 @@ class Attention(Recorded):
         Args:
             out: array for the result; default: a new array.
             sync: wait for the result.
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, max_seqlen_q, seqused_k, page_table, q_descale,
-                k_descale, v_descale, device, stream, run: as in :func:`cute_dialect.op.attention`.
+            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state, max_seqlen_q, seqused_k, page_table,
+                q_descale, k_descale, v_descale, device, stream, run: as in :func:`cute_dialect.op.attention`.
 
         Raises OpError before anything is written.
         """
-        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        rng_state = state_of_call(f"{_CALL}.run", q, self.dropout_p, rng_state)
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state, seqused_k, page_table)
         factors = dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
         arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), **factors, "out": out}
 
@@ -214,7 +210,7 @@ class Attention(Recorded):
         how = None
         if device is None and stream is None and not run:
             how = (self.element, self.head_size, self.causal, self.scale, self.window, self.softcap, self.lse)
-            how += (self.layout, self.dtype, self.kernel, self.split_keys, max_seqlen_q)
+            how += (self.layout, self.dtype, self.kernel, self.split_keys, self.dropout_p, max_seqlen_q)
         done = self._run(how, arrays.values(), launch, replay, result_of)
         if sync:
             done.sync()
@@ -223,18 +219,20 @@ class Attention(Recorded):
     def bind(
         self, q: Array, k: Array, v: Array, out: Array, lse: Array = None, *, cu_seqlens_q: Array = None,
         cu_seqlens_k: Array = None, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None, q_descale: Array = None,
-        k_descale: Array = None, v_descale: Array = None,
+        rng_state: Array = None, max_seqlen_q: int | None = None, seqused_k: Array = None, page_table: Array = None,
+        q_descale: Array = None, k_descale: Array = None, v_descale: Array = None,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call: ``call()`` or ``call(stream)`` only makes the driver's launches.
 
         Args:
             q, k, v, out: arrays on a GPU.
             lse: array for ``lse``, if the plan has it.
+            rng_state: seed and offset of dropout, which each call reads; needed if the plan has dropout.
 
         Raises OpError.
         """
-        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, seqused_k, page_table)
+        rng_state = rng_state if self.dropout_p else None
+        given = (cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state, seqused_k, page_table)
         factors = dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
         arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, given)), **factors, "out": out}
         for name, array in (("out", out), ("lse", lse if self.lse else q)):
@@ -253,12 +251,13 @@ class Attention(Recorded):
     def backward(
         self, dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
         cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
-        max_seqlen_k: int | None = None, deterministic: bool = False, device: object = None, stream: object = None,
-        **run: Unpack[Interpreted],
+        max_seqlen_k: int | None = None, rng_state: Array = None, deterministic: bool = False, device: object = None,
+        stream: object = None, **run: Unpack[Interpreted],
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Return the gradients of q, k and v; the arguments are those of :func:`cute_dialect.op.attention_backward`."""
         arrays = {"q": q, "k": k, "v": v, "out": out, "dout": dout, "lse": lse, "dlse": dlse}
         arrays |= {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+        arrays |= {"rng_state": rng_state if self.dropout_p else None}
         one = RowCall(f"{_CALL}.backward", arrays, device, BACKWARD_OTHERS, ("bf16", "f16"), stream=stream, run=run)
         return computed_gradients(one, self._backward_way(one, max_seqlen_q, max_seqlen_k, deterministic))
 
@@ -267,21 +266,22 @@ class Attention(Recorded):
     ) -> BackwardDispatch:
         """Return the kernels of a backward pass.  Raises OpError."""
         check_flag(one.name, "deterministic", deterministic)
-        form = backward_form(one.views, self.causal, self.scale, self.window, self.layout, longest)
-        form = form._replace(softcap=self.softcap)
+        form = backward_form(
+            one.views, self.causal, self.scale, self.window, self.layout, longest, self.softcap, self.dropout_p
+        )
         return choose_backward(AttentionBackwardProblem(form, "dlse" in one.views, deterministic, longest_keys))
 
     def bind_backward(
         self, dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dq: Array, dk: Array, dv: Array,
         dlse: Array = None, *, cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
-        max_seqlen_k: int | None = None, deterministic: bool = False,
+        max_seqlen_k: int | None = None, rng_state: Array = None, deterministic: bool = False,
     ) -> Callable[..., None]:  # fmt: skip
         """Return a checked and prepared call of :meth:`backward`: ``call()`` or ``call(stream)`` only launches.
 
         Args:
             dq, dk, dv: arrays for the gradients, like q, k and v.  Rows of no packed sequence are set to 0 once, now.
             dout, q, k, v, out, lse, dlse: arrays on a GPU, as for :meth:`backward`.
-            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, deterministic: as for :meth:`backward`.
+            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, rng_state, deterministic: as for :meth:`backward`.
 
         Raises OpError.
         """
@@ -290,25 +290,20 @@ class Attention(Recorded):
             if arrays[name] is None:
                 raise ShapeError(f"{_CALL}.bind_backward: {name} is None; pass an array")
         arrays |= {"dlse": dlse, "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k}
+        arrays |= {"rng_state": rng_state if self.dropout_p else None}
         one = _Bound(f"{_CALL}.bind_backward", arrays, BACKWARD_OTHERS, ("bf16", "f16"))
         computed_gradients(one, self._backward_way(one, max_seqlen_q, max_seqlen_k, deterministic))
         return in_order(one.calls, one)
 
     def reference(
-        self,
-        q: Array,
-        k: Array,
-        v: Array,
-        *,
-        sinks: Array = None,
-        alibi_slopes: Array = None,
-        mask: Array = None,
-        descales: Sequence[Array] = (None, None, None),
-    ) -> Any:
+        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
+        rng_state: Array = None, descales: Sequence[Array] = (None, None, None),
+    ) -> Any:  # fmt: skip
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
-        Packed sequences are not supported.  ``descales`` are the factors of 8-bit q, k and v, or None.
+        Packed sequences are not supported.  ``descales`` are the factors of 8-bit q, k and v, or None.  With dropout,
+        ``rng_state`` is that of the run.
         """
         import numpy as np
 
@@ -353,6 +348,9 @@ class Attention(Recorded):
             most = np.maximum(most, logits)
         powers = np.exp(scores - most)
         total = powers.sum(-1, keepdims=True) + (0 if logits is None else np.exp(logits - most))
+        if self.dropout_p:
+            state = np.asarray(rng_state.cpu() if hasattr(rng_state, "cpu") else rng_state)
+            powers = powers * kept_of_arrays(state, self.dropout_p, powers.shape) / kept_share(self.dropout_p)
         out = powers @ c / np.where(total > 0, total, 1)
         out = out.swapaxes(1, 2) if self.layout == "bshd" else out
         with np.errstate(divide="ignore"):
@@ -365,9 +363,9 @@ class Attention(Recorded):
             more: further arguments of :meth:`run`.
         """
         return explain_attention(
-            q, k, v, causal=self.causal, scale=self.scale, window=self.window, softcap=self.softcap, lse=self.lse,
-            layout=self.layout, dtype=self.dtype, kernel=self.kernel, split_keys=self.split_keys,
-            element=self.element, **more,
+            q, k, v, causal=self.causal, scale=self.scale, window=self.window, softcap=self.softcap,
+            dropout_p=self.dropout_p, lse=self.lse, layout=self.layout, dtype=self.dtype, kernel=self.kernel,
+            split_keys=self.split_keys, element=self.element, **more,
         )  # fmt: skip
 
     def compile(self, q: Array, k: Array, v: Array = None, **more: Any) -> tuple[CompiledModule, ...]:
@@ -396,8 +394,8 @@ class Attention(Recorded):
         kernel = self.kernel.name if isinstance(self.kernel, AttentionConfig) else self.kernel
         return {
             "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,
-            "window": self.window, "softcap": self.softcap, "lse": self.lse, "layout": self.layout, "kernel": kernel,
-            "dtype": self.dtype, "split_keys": self.split_keys,
+            "window": self.window, "softcap": self.softcap, "dropout_p": self.dropout_p, "lse": self.lse,
+            "layout": self.layout, "kernel": kernel, "dtype": self.dtype, "split_keys": self.split_keys,
         }  # fmt: skip
 
     def _take(self, choice: Fields) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_lengths",
-    "check_pages", "check_rising", "check_table", "direction_of", "element_of", "element_unit", "expanded_strides",
-    "form_of", "is_number", "is_readable", "numbers_of", "window_of",
+    "check_pages", "check_rising", "check_table", "direction_of", "dropout_of", "element_of", "element_unit",
+    "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -53,7 +53,7 @@ SPELLINGS = {
     "pack_gqa": "omit it: heads that share keys are packed automatically",
     "block_table": "use page_table", "cache_seqlens": "use seqused_k", "kv_indices": "use page_table",
     "kv_lens": "use seqused_k", "seq_lens": "use seqused_k", "cache_leftpad": "use leftpad_k",
-    "dropout_p": "omit it: dropout is not supported", "query": "use q", "key": "use k", "value": "use v",
+    "dropout": "use dropout_p", "generator": "use rng_state", "query": "use q", "key": "use k", "value": "use v",
     "num_kv_groups": "omit it: k and v may have fewer heads", "descale_q": "use q_descale",
     "descale_k": "use k_descale", "descale_v": "use v_descale", "q_scale": "use q_descale",
     "k_scale": "use k_descale", "v_scale": "use v_descale", "out_dtype": "use dtype",
@@ -98,6 +98,7 @@ class Form(NamedTuple):
     blocks: tuple[int, int] = (0, 0)  # queries and keys of the blocks of a block mask
     output: str = ""  # element type of the result of 8-bit operands, "" for other operands
     descale: str = ""  # operands, of "qkv", that have factors
+    dropout: float = 0.0  # probability with which an attention probability is set to 0
 
     @property
     def result(self) -> str:
@@ -111,8 +112,9 @@ class Form(NamedTuple):
 
     @property
     def depends_on_head(self) -> bool:
-        """Return True if heads that share keys have different functions of scores."""
-        return self.alibi or bool(self.bias) or bool(self.sinks) or self.functions is not None or self.blocks[1] > 0
+        """Return True if heads that share keys have different functions of scores or probabilities."""
+        of_scores = self.alibi or bool(self.bias) or bool(self.sinks) or self.functions is not None
+        return of_scores or self.blocks[1] > 0 or self.dropout > 0
 
     @property
     def has_lengths(self) -> bool:
@@ -142,6 +144,7 @@ class Numbers(NamedTuple):
     seqused_k_offset: object = 0
     attention_chunk: object = 0
     dtype: object = None
+    dropout_p: object = 0.0
 
 
 def form_of(
@@ -197,7 +200,7 @@ def form_of(
     most = None
     if packed:
         batch, most = _check_begins(views, queries, keys, longest)
-    softcap, grown, chunk, dtype = numbers
+    softcap, grown, chunk, dtype, dropout = numbers
     grown, chunk = _count("seqused_k_offset", grown), _count("attention_chunk", chunk)
     used = views.get("seqused_k")
     if used is not None:
@@ -219,6 +222,9 @@ def form_of(
     softcap = 0.0 if softcap is None else softcap
     if not is_number(softcap) or not 0 <= softcap < math.inf:
         raise UnsupportedError(f"{CALL}: softcap is {softcap!r}; pass a finite int or float above 0, or 0 for none")
+    dropout = dropout_of(CALL, dropout)
+    if dropout:
+        _check_state(views, element)
     direction = direction_of(causal)
     left, right = window_of(window)
     right = 0 if direction else right
@@ -240,7 +246,7 @@ def form_of(
         element, layout, packed, batch, heads, heads // heads_k, queries, keys, size, float(scale), mask, from_end,
         min(left or 0, _UNBOUNDED), min(right or 0, _UNBOUNDED), lse, most, size_v if size_v != size else 0,
         float(softcap), used=used is not None, grown=grown, used_q=used_q is not None, padded=pad is not None,
-        chunk=chunk, page=page, output=_output_of(views, element, dtype),
+        chunk=chunk, page=page, output=_output_of(views, element, dtype), dropout=dropout,
     )  # fmt: skip
     form = form._replace(descale=_check_descales(views, form))
     return _with_score_arrays(form, views)
@@ -295,6 +301,33 @@ def _float_of(view: ArrayView, offset: int) -> float:
     import ctypes
 
     return ctypes.c_float.from_address(view.pointer + 4 * offset).value
+
+
+def dropout_of(call: str, p: object) -> float:
+    """Return a checked dropout probability; None is 0."""
+    p = 0.0 if p is None else p
+    if not is_number(p) or not 0 <= p <= 1:
+        raise UnsupportedError(f"{call}: dropout_p is {p!r}; pass a probability from 0 to 1")
+    return float(p)
+
+
+def _check_state(views: Mapping[str, ArrayView], element: str) -> None:
+    """Check the seed and the offset of dropout.  Raises ShapeError, DtypeError, LayoutError, UnsupportedError."""
+    state = views.get("rng_state")
+    if "page_table" in views:
+        raise UnsupportedError(f"{CALL}: dropout_p cannot be combined with page_table; pass dropout_p=0")
+    if element in BYTES:
+        raise UnsupportedError(
+            f"{CALL}: dropout_p is not supported for q of {element}; pass dropout_p=0, or f16 or bf16"
+        )
+    if state is None:
+        raise ShapeError(f"{CALL}: rng_state is None; pass that of the forward call, an i64 array of shape (2,)")
+    if state.dtype not in ("i64", "ui64"):
+        raise DtypeError(f"{CALL}: rng_state has dtype {state.dtype}; pass an i64 array")
+    if state.shape != (2,):
+        raise ShapeError(f"{CALL}: rng_state has shape {state.shape}; pass a seed and an offset, shape (2,)")
+    if state.strides[0] != 1:
+        raise LayoutError(f"{CALL}: rng_state has strides {state.strides}; pass a contiguous array")
 
 
 def check_table(call: str, table: ArrayView, batch: int, page: int) -> int:

@@ -340,7 +340,6 @@ def packed(**given: Any) -> dict[str, Any]:
         (packed(mask=normal(8, 8)), op.UnsupportedError, "mask is not supported with packed sequences; omit it"),
         ({"attn_mask": Q}, op.ArgumentError, r"attention\(\) has no argument 'attn_mask'; use mask$"),
         ({"is_causal": True}, op.ArgumentError, "'is_causal'; use causal"),
-        ({"dropout_p": 0.1}, op.ArgumentError, "'dropout_p'; omit it: dropout is not supported"),
         ({"softmax_scale": 1.0}, op.ArgumentError, "'softmax_scale'; use scale"),
         ({"window_size": (1, 1)}, op.ArgumentError, "'window_size'; use window"),
         ({"logits_soft_cap": 1.0}, op.ArgumentError, "'logits_soft_cap'; use softcap"),
@@ -495,10 +494,13 @@ def test_cached_calls() -> None:
 def test_torch_tensors() -> None:
     """The operator supports other shapes, strides and memory orders, graphs without breaks, and gradients."""
     torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
     q, k, v = (torch.randn(1, s, h, 64).half().transpose(1, 2) for s, h in ((20, 2), (40, 1), (40, 1)))
     from cute_dialect.op.torch.dispatch import CUTE
 
-    given = (q, k, v, *(None,) * 7, "bottom_right", 9, -1, None, "bhsd", None, 0.0, None, None, True)
+    state = torch.tensor([1, 2])
+    numbers = "bottom_right", 9, -1, None, "bhsd", None, 0.0, None, None, 0.1
+    given = (q, k, v, *(None,) * 5, state, *(None,) * 7, *numbers, True, 0, 0, None)
     torch.library.opcheck(CUTE.attention.registered, given)
     plain, logs = op.attention(q, k, v, causal="bottom_right", window=(9, None), lse=True, device="cpu")
     want = reference(q.numpy(), k.numpy(), v.numpy(), 9, 0, 20)
@@ -520,29 +522,8 @@ def test_torch_tensors() -> None:
         match=(r"attention: out is not supported with gradients or torch\.compile; omit it, or use torch\.no_grad\(\)"),
     ):
         op.attention(*leaves, out=torch.empty_like(q), device="cpu")
-    torch.library.opcheck(
-        CUTE.attention_backward.registered,
-        (
-            q,
-            k,
-            v,
-            *(None,) * 5,
-            plain,
-            logs,
-            plain,
-            None,
-            "bottom_right",
-            9,
-            -1,
-            None,
-            "bhsd",
-            None,
-            0.0,
-            None,
-            None,
-            False,
-        ),
-    )
+    operands = q, k, v, *(None,) * 5, state, plain, logs, plain, None
+    torch.library.opcheck(CUTE.attention_backward.registered, (*operands, *numbers, False))
 
 
 def test_tiles_of_heads_of_64() -> None:

@@ -189,7 +189,7 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: flash_attn.flash_attn_func(Q, Q, Q, 0.1), op.UnsupportedError, "dropout_p is 0.1; dropout is not"),
+        (lambda: flash_attn.flash_attn_func(Q, Q, Q, 1.1), op.UnsupportedError, "dropout_p is 1.1; pass a probability"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, qv=Q), op.UnsupportedError, "qv is not supported; omit it"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, casual=None), op.ArgumentError, "did you mean 'causal'"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
@@ -221,8 +221,7 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
             lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_batch_idx=BEGINS, block_table=BEGINS[None]),
             op.UnsupportedError, "cache_batch_idx cannot be combined with a page table; index the table",
         ),
-        (lambda: flash_attn.sdpa_forward(Q, Q, Q, 0.5), op.UnsupportedError, "by the CUTE backend; pass dropout_p=0"),
-        (lambda: op.scaled_dot_product_attention(Q, Q, Q, dropout_p=0.5), op.UnsupportedError, "dropout_p is 0.5"),
+        (lambda: op.scaled_dot_product_attention(Q, Q, Q, dropout_p=-0.5), op.UnsupportedError, "dropout_p is -0.5"),
         (lambda: op.scaled_dot_product_attention(Q, Q, Q, Q, 0.0, True), op.UnsupportedError, "pass one of them"),
         (lambda: op.scaled_dot_product_attention(Q, K[:, :2], K[:, :2]), op.ShapeError, "or enable_gqa=True"),
         (lambda: op.scaled_dot_product_attention(Q, Q, Q, is_casual=True), op.ArgumentError, "mean 'is_causal'"),
