@@ -362,9 +362,16 @@ def sdpa_forward(
     state = state_of_call(call, query, dropout_p, None)
     with torch.no_grad():
         out, lse = op.attention(
-            query, key, value, causal=is_causal, scale=scale, dropout_p=dropout_p, rng_state=state, lse=True,
+            query,
+            key,
+            value,
+            causal=is_causal,
+            scale=scale,
+            dropout_p=dropout_p,
+            rng_state=state,
+            lse=True,
             device=_device(query),
-        )  # fmt: skip
+        )
     if state is None:
         state = torch.zeros(2, dtype=torch.int64, device=query.device)
     offset = torch.zeros((), dtype=torch.uint64, device=query.device)

@@ -56,7 +56,7 @@ from cute_dialect.kernels.attention.backward_rows import (
     turns_type,
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
-from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, dropout_types
+from cute_dialect.kernels.attention.dropout import DropoutOperands, dropout_types
 from cute_dialect.kernels.attention.producer import TmaMatrix
 from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.tiles import BlockLists
@@ -167,8 +167,7 @@ def launch(
         (dK, dV),
         problem,
         scale,
-        (captured, sums),
-        DropoutOperands(state, threshold, kept) if c.dropout else None,
+        (captured, sums, DropoutOperands(state, threshold, kept) if c.dropout else None),
         config,
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 
@@ -198,7 +197,7 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 def backward(
     tmas: tuple[TmaMatrix, ...], rings: tuple[LayoutLike, ...], mmas: tuple[cute.TiledMma, ...], spaces: Workspaces,
     results: tuple[cute.Tensor | None, cute.Tensor | None], problem: KeyProblem, scale: cute.Float32,
-    captured: tuple[Any, Any], drops: DropoutOperands | None, config: cute.Constexpr[BackwardConfig],
+    inputs: tuple[Any, Any, DropoutOperands | None], config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -252,8 +251,7 @@ def backward(
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
-        inputs = captured, s_steps, Dropout(drops) if c.dropout else None
-        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, *inputs).run()
+        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, s_steps).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:

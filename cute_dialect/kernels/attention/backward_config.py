@@ -284,15 +284,29 @@ _NAMES = KernelNames(
     "attention-backward",
     default_backward_config,
     flags={
-        "end": "from_end", "packed": "packed", "dlse": "dlse", "ordered": "deterministic", "split": "split",
+        "end": "from_end",
+        "packed": "packed",
+        "dlse": "dlse",
+        "ordered": "deterministic",
+        "split": "split",
         "dropout": "dropout",
     },
     numbers={
-        "q": "q_stages", "g": "grad_stages", "x": "ds_stages", "d": "dq_parts", "a": "ahead", "h": "halves",
-        "l": "late", "pairs": "pairs", "sms": "sms", "bm": "block_m", "bn": "block_n", "v": "head_v",
+        "q": "q_stages",
+        "g": "grad_stages",
+        "x": "ds_stages",
+        "d": "dq_parts",
+        "a": "ahead",
+        "h": "halves",
+        "l": "late",
+        "pairs": "pairs",
+        "sms": "sms",
+        "bm": "block_m",
+        "bn": "block_n",
+        "v": "head_v",
     },
     elements=("functions",),
-)  # fmt: skip
+)
 
 
 def backward_config_named(name: str) -> BackwardConfig:

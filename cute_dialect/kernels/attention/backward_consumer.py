@@ -21,7 +21,7 @@ from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_rows import LOG2_E
 from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
-from cute_dialect.kernels.attention.dropout import Dropout, negate_dropped, without_negative
+from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, negate_dropped, without_negative
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.nvgpu import warpgroup
@@ -52,18 +52,19 @@ class BackwardConsumer:
         rings: Those of K, V, Q and dO.
         results: dk and dv in global memory, or None if the writers add them.
         scale: Factor of the scores.
-        captured: Inputs of the functions of scores, and accumulators of their gradients.
+        inputs: Inputs of the functions of scores, accumulators of their gradients, and operands of dropout.
         s_steps: With a block mask, the head and the tile of each slot of Q in shared memory; else None.
-        dropout: Random bits, or None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
-        captured: tuple[Any, Any], s_steps: cute.Tensor | None, dropout: Dropout | None,
+        inputs: tuple[Any, Any, DropoutOperands | None], s_steps: cute.Tensor | None,
     ):  # fmt: skip
         c = tiles.c
-        self.c, self.tiles, self.group, self.results, self.dropout = c, tiles, group, results, dropout
+        *captured, drops = inputs
+        self.c, self.tiles, self.group, self.results = c, tiles, group, results
+        self.dropout = None if drops is None else Dropout(drops)
         self.factor, self.scale = scale * LOG2_E, scale
         self.mma_s, self.mma_dk, self.mma_dv, self.mma_dq = mma_s, mma_dk, mma_dv, mma_dq = mmas
         self.of_k, self.of_v, self.of_q, self.of_grad = rings
@@ -351,9 +352,15 @@ class BackwardConsumer:
         return found
 
     def _weigh(
-        self, scores: cute.Tensor, logs: cute.Tensor, weights: cute.Tensor, place: KeyPlace, head: Int, here: QueryTile,
+        self,
+        scores: cute.Tensor,
+        logs: cute.Tensor,
+        weights: cute.Tensor,
+        place: KeyPlace,
+        head: Int,
+        here: QueryTile,
         bits: list[cute.Uint32] | None,
-    ) -> cute.Tensor:  # fmt: skip
+    ) -> cute.Tensor:
         """Round the probabilities to the A operand of dv, and return them times the slopes of the scores.
 
         With the ``bits`` of dropout, those of dropped probabilities have the sign bit.

@@ -145,14 +145,14 @@ def launch(
         Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, each,
         table, None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
-    operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale))
+    drops = DropoutOperands(state, threshold, kept) if c.dropout else None
+    operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale), drops)
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])
     if c.gathers:
         tmas = (tmas[0], K, rows_of_v)
     rings = (*rings, transposed) if c.transposes else rings
-    drops = DropoutOperands(state, threshold, kept) if c.dropout else None
-    attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, drops, config).launch(
+    attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
 
@@ -168,7 +168,7 @@ def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMat
 def attention(
     tmas: tuple[Any, ...], rings: tuple[LayoutLike, ...], mma_s: cute.TiledMma, mma_o: cute.TiledMma,
     out: cute.Tensor, lse: cute.Tensor | None, problem: Problem, operands: ScoreOperands,
-    drops: DropoutOperands | None, config: cute.Constexpr[AttentionConfig],
+    config: cute.Constexpr[AttentionConfig],
 ):  # fmt: skip
     c, tiles = config, Tiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -239,8 +239,7 @@ def attention(
         consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
         rows = Rows(c, tiles, out, lse)
         smem = sQ, sK, others[0] if c.transposes else sV
-        dropout = Dropout(drops) if c.dropout else None
-        Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0], dropout).run()
+        Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()
 
 
 def registers_of(c: AttentionConfig) -> tuple[int, int]:
@@ -264,9 +263,9 @@ class Consumer:
     def __init__(
         self, tiles: Tiles, group: Int, mmas: tuple[cute.TiledMma, cute.TiledMma],
         smem: Sequence[cute.Tensor], rings: Sequence[PipelineConsumer], rows: Rows, operands: ScoreOperands,
-        queries: cute.Tensor, dropout: Dropout | None,
+        queries: cute.Tensor,
     ):  # fmt: skip
-        self.dropout = dropout
+        self.dropout = None if operands.drops is None else Dropout(operands.drops)
         self.c, self.tiles, self.group, self.rows = tiles.c, tiles, group, rows
         c = tiles.c
         self.mma_s, self.mma_o = mma_s, mma_o = mmas

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.dropout import DropoutOperands
 from cute_dialect.kernels.attention.score_graph import Scored
 from cute_dialect.kernels.attention.tiles import Place, Step
 from cute_dialect.lang.values.signature_types import Int, Number
@@ -34,6 +35,7 @@ class ScoreOperands(NamedTuple):
     sinks: cute.Tensor | None  # logits of keys without values, (H,)
     captured: Any  # inputs of the graph, or None
     descales: tuple[cute.Tensor | None, ...]  # factors of Q, K and V, (key heads, B), in f32
+    drops: DropoutOperands | None  # of dropout
 
 
 class Line(NamedTuple):

@@ -172,9 +172,11 @@ class Softmax:
             self.sums[i] = self.sums[i] * by[i // 2 % 2]
 
     def finish(
-        self, sinks: Sequence[cute.Float32] | None = None, descale: cute.Float32 | None = None,
+        self,
+        sinks: Sequence[cute.Float32] | None = None,
+        descale: cute.Float32 | None = None,
         kept: cute.Float32 | None = None,
-    ) -> list[Number]:  # fmt: skip
+    ) -> list[Number]:
         """Divide the accumulator by the sums of exponentials, and return the log-sum-exp of each row.
 
         Rows without a key are 0, and their log-sum-exp is -inf.

@@ -343,9 +343,17 @@ def scaled_dot_product_attention(
             "enable_gqa=True"
         )
     found = attention(
-        query, key, value, causal=is_causal, scale=scale, mask=attn_mask, dropout_p=dropout_p, device=device,
-        stream=stream, **run,
-    )  # fmt: skip
+        query,
+        key,
+        value,
+        causal=is_causal,
+        scale=scale,
+        mask=attn_mask,
+        dropout_p=dropout_p,
+        device=device,
+        stream=stream,
+        **run,
+    )
     return found[:, 0] if rank == 3 else found
 
 

@@ -71,9 +71,15 @@ def gradients_by_kernels(
     arrays |= {"sinks": saved.sinks, "alibi_slopes": saved.slopes, "mask": saved.bias, "rng_state": saved.state}
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS)
     form = backward_form(
-        one.views, mask.causal or False, mask.scale, mask.window, mask.layout, mask.longest, mask.softcap,
+        one.views,
+        mask.causal or False,
+        mask.scale,
+        mask.window,
+        mask.layout,
+        mask.longest,
+        mask.softcap,
         mask.dropout_p,
-    )  # fmt: skip
+    )
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())

@@ -149,9 +149,16 @@ class _Part(NamedTuple):
         if bias is not None:
             bias = bias.expand(*self.q.shape[:3], self.k.shape[2])[batch, :, rows]
         return _Scored(
-            self.q[batch, :, rows], self.k[batch], rows.start, self.q.shape[2], self.sinks, slopes, bias, self.state,
+            self.q[batch, :, rows],
+            self.k[batch],
+            rows.start,
+            self.q.shape[2],
+            self.sinks,
+            slopes,
+            bias,
+            self.state,
             self.sequence + batch.start,
-        )  # fmt: skip
+        )
 
 
 def _sequences(saved: Saved, others: tuple[Tensor, ...], grad_lse: Tensor | None, mask: Mask) -> Iterator[_Part]:

@@ -136,9 +136,16 @@ class Attention(Recorded):
         if one.element != self.element:
             raise DtypeError(f"{one.name}: q has dtype {one.element}, but the plan has element {self.element}")
         form = form_of(
-            one.views, self.causal, self.scale, self.window, self.lse, self.layout, longest, one.element,
+            one.views,
+            self.causal,
+            self.scale,
+            self.window,
+            self.lse,
+            self.layout,
+            longest,
+            one.element,
             Numbers(self.softcap, dtype=self.dtype, dropout_p=self.dropout_p),
-        )  # fmt: skip
+        )
         if form.size != self.head_size:
             raise ShapeError(f"{one.name}: the arrays have head size {form.size}, but the plan has {self.head_size}")
         for key in ("q", "k", "v"):
@@ -296,9 +303,17 @@ class Attention(Recorded):
         return in_order(one.calls, one)
 
     def reference(
-        self, q: Array, k: Array, v: Array, *, sinks: Array = None, alibi_slopes: Array = None, mask: Array = None,
-        rng_state: Array = None, descales: Sequence[Array] = (None, None, None),
-    ) -> Any:  # fmt: skip
+        self,
+        q: Array,
+        k: Array,
+        v: Array,
+        *,
+        sinks: Array = None,
+        alibi_slopes: Array = None,
+        mask: Array = None,
+        rng_state: Array = None,
+        descales: Sequence[Array] = (None, None, None),
+    ) -> Any:
         """Return the result of :meth:`run`, computed with numpy in f64 and not rounded, and ``lse`` if the plan has
         it.
 
