@@ -31,8 +31,8 @@ from torch import Tensor
 
 from cute_dialect import op
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.attention import state_of_call
 from cute_dialect.op.execute.call_cache import KnownCalls, number
-from cute_dialect.op.functions.attention import state_of_call
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved

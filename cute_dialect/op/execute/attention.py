@@ -28,6 +28,7 @@ from cute_dialect.kernels.attention.config import (
 from cute_dialect.kernels.attention.dropout import kept_share, threshold_of
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.scores import LOG2_E
+from cute_dialect.op.arrays.library import random_state
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -38,6 +39,7 @@ from cute_dialect.op.problems.attention import (
     LAYOUTS,
     Form,
     check_rising,
+    dropout_of,
     element_unit,
     expanded_strides,
     is_readable,
@@ -48,11 +50,13 @@ from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
+    from cute_dialect.op.signature_types import Array
 
 __all__ = [
     "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "block_lists", "captured_array", "captured_operands",
     "cascade_of", "check_call", "computed", "computed_cascade", "dropout_operands", "expanded_mask", "expanded_slopes",
-    "head_matrix", "log_matrix", "readable_matrix", "result_array", "tiles_of", "way_of",
+    "head_matrix", "log_matrix", "readable_matrix", "result_array", "state_of_call",
+    "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
@@ -510,6 +514,13 @@ def _score_operands(one: RowCall, form: Form) -> list[Any]:
     if form.sinks:
         found.append(one.flat("sinks"))
     return found
+
+
+def state_of_call(call: str, q: Array, dropout_p: object, rng_state: Array) -> Array:
+    """Return the seed and offset of dropout: those given, or new ones; None without dropout.  Raises OpError."""
+    if not dropout_p or not dropout_of(call, dropout_p):
+        return None
+    return random_state(call, q) if rng_state is None else rng_state
 
 
 def dropout_operands(one: RowCall, form: Form) -> list[Any]:

@@ -21,11 +21,11 @@ from cute_dialect.kernels.attention.combine import CombineConfig, combine_text, 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.attention.dropout import kept_of_arrays
 from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
-from cute_dialect.op.arrays.library import call_operator, random_state
+from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
-from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, way_of
+from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, state_of_call, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
     BACKWARD_OTHERS,
@@ -221,13 +221,6 @@ def _launched(
     with one.on():
         results = computed(one, form, way)
     return tuple(results[:2]) if lse else results[0]
-
-
-def state_of_call(call: str, q: Array, dropout_p: object, rng_state: Array) -> Array:
-    """Return the seed and offset of dropout: those given, or new ones; None without dropout.  Raises OpError."""
-    if not dropout_p or not dropout_of(call, dropout_p):
-        return None
-    return random_state(call, q) if rng_state is None else rng_state
 
 
 def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[int]) -> Array:

@@ -24,7 +24,14 @@ from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import check_bound, in_order, wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
-from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, AttentionDispatch, check_call, computed, way_of
+from cute_dialect.op.execute.attention import (
+    OPTIONAL_ARRAYS,
+    AttentionDispatch,
+    check_call,
+    computed,
+    state_of_call,
+    way_of,
+)
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_OTHERS,
     GRADIENTS,
@@ -37,7 +44,6 @@ from cute_dialect.op.execute.attention_backward import (
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
-from cute_dialect.op.functions.attention import state_of_call
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, direction_of, form_of, is_readable, window_of
