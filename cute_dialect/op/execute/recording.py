@@ -128,6 +128,7 @@ class Recording:
         self._made: list[Any] = []
         self._held: list[Any] = []
         self._called: list[Any] = []  # results of torch operators
+        self._numbers: list[Any] = []  # numbers that are tensors in CPU memory
         self._steps: list[tuple[str, Any, Any]] = []
         self.nodes: list[Any] = []
         """Autograd nodes that the call added to the graph; see :mod:`cute_dialect.op.torch.autograd`."""
@@ -156,13 +157,23 @@ class Recording:
                 self._fail()
         elif name == "aten::copy_" and args[0].device == args[1].device:
             self._steps.append(("copy", args[0], args[1]))
-        elif name == "aten::zero_" or (name == "aten::fill_" and isinstance(args[1], int | float)):
-            self._steps.append(("fill", args[0], args[1] if len(args) > 1 else 0))
+        elif name == "aten::lift_fresh" and not result.dim():  # `x[...] = 0` makes a tensor of the number
+            self._numbers.append(result)
+        elif name == "aten::zero_":
+            self._steps.append(("fill", args[0], 0))
+        elif name == "aten::fill_" and (number := self._number(args[1])) is not None:
+            self._steps.append(("fill", args[0], number))
         elif name in PURE and not operator._schema.is_mutable and self._hold(result):
             self._called += result if isinstance(result, tuple | list) else (result,)
             self._steps.append(("call", result, (operator, args, named)))
         elif operator._schema.is_mutable or not self._hold(result):
             self._fail()
+
+    def _number(self, value: Any) -> float | None:
+        """Return the value of a fill, or None for that of another tensor."""
+        if isinstance(value, int | float):
+            return value
+        return next((t.item() for t in self._numbers if t is value), None)
 
     def launch(self, launch: Launch | None) -> None:
         """Add a prepared launch; None ends the recording."""

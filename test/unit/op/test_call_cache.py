@@ -228,12 +228,16 @@ def test_torch_operators_between_launches(kernel: Noted, monkeypatch: pytest.Mon
         assert (stream, *addresses) == (7, most.data_ptr() - 8, b.data_ptr() + 2 * 24 * 4)
 
 
-def test_steps_between_launches(kernel: Noted) -> None:
+@pytest.mark.parametrize("fill", ["zero_", "fill_", "assign"])
+def test_steps_between_launches(kernel: Noted, fill: str) -> None:
     """Copies, zero fills and allocations are replayed, and results keep their structure."""
 
     def compute(a: Any, b: Any) -> Any:
         wide, unused = torch.empty(8, 32, dtype=torch.float16), torch.empty(1000)
-        wide.zero_()
+        if fill == "assign":
+            wide[...] = 0
+        else:
+            getattr(wide, fill)(*[0] * (fill == "fill_"))
         wide[:, 16:].copy_(a)
         part, turned = wide[:, 16:].float(), b.t().contiguous()
         found = torch.empty(24, 8)
