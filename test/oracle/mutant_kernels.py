@@ -908,8 +908,10 @@ def subjects() -> list[Subject]:
         _mixed("GEMM, packed weights, scaled", MIXED._replace(group=64, scaled=True), (3, 60, 392)),
         _mixed(
             "GEMM, packed weights, scaled, staged",
-            MIXED._replace(group=32, scaled=True, columns=16, scale="f32", output="f16", staged=True),
-            (13, 56, 264),
+            MIXED._replace(
+                rows=128, columns=16, group=32, scale="f32", zeros=False, scaled=True, output="f16", staged=True
+            ),
+            (13, 120, 520),
         ),
         _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2, live=5), (5, 64, 1288)),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),

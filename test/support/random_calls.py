@@ -875,9 +875,12 @@ def _pack_awq(d: Draw) -> Call:
 def _mm_packed(d: Draw) -> Call:
     w, m, dtype = _quantized_weights(d), d.size(1, 5, 17, 40, 130), d.rng.choice((F16, BF16))
     run: dict[str, Any] = {"device": "cpu"} if d.device == "cpu" else {}
-    low = -(1 << w.bits - 1)
+    low, kind = -(1 << w.bits - 1), I8
     q = torch.randint(low, -low, (w.n, w.k), generator=d.generator).to(I8)
-    tensors = {"x": d.memory((m, w.k), dtype), "q": d.memory(q.shape, I8, q), "scales": _scales(d, (w.n, w.groups))}
+    if w.bits == 8 and d.rng.random() < 0.5:
+        kind = torch.float8_e4m3fn
+        q = (q.float() / 16).to(kind)
+    tensors = {"x": d.memory((m, w.k), dtype), "q": d.memory(q.shape, kind, q), "scales": _scales(d, (w.n, w.groups))}
     if d.rng.random() < 0.5:
         tensors["bias"] = d.memory((w.n,), dtype)
 
@@ -889,7 +892,8 @@ def _mm_packed(d: Draw) -> Call:
         return x @ w.exact(q, scales).T + bias
 
     def slack(x: Any, q: Any, scales: Any, bias: Any = 0.0) -> Any:
-        return accumulation(F16, w.k) * (x.abs() @ w.exact(q, scales).abs().T)
+        rounds = 2.0 ** (-11 if dtype == F16 else -8)  # weights may be rounded to the type of x
+        return (accumulation(F16, w.k) + rounds) * (x.abs() @ w.exact(q, scales).abs().T)
 
     return _simple(d, f"op.mm_packed({w._replace(scale=F32)})", tensors, ours, exact, slack)
 

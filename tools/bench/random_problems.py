@@ -443,19 +443,20 @@ def draw_mixed(rng: random.Random, number: int) -> Mixed:
 
     * Rows: 1 to 4,096, log-uniform.
     * Weights: N and K 256 to 16,384, log-uniform, three in four rounded to multiples of 128; 4 bits in three of four
-      problems, else 8.
-    * Scales: bf16, f16 or f32 per 32, 64 or 128 columns or per row; zero points in one of two problems.
+      problems, else 8, of which one in two is e4m3.
+    * Scales: bf16, f16 or f32 per 32, 64 or 128 columns or per row; zero points of integers in one of two problems.
     * x and the result: bf16 in two of three problems, else f16; a bias in one of three.
 
     Integers are uniform, scales between 0.5 and 1.5, and x is normally distributed.  64 rows are compared with float64.
     The tolerance is 2^-11 (bf16: 2^-8) of the element plus 2^-11 of the root of the sum of squared terms, and five
-    times the former of that from 1,536 rows on, where weights are rounded.
+    times the former of that if weights are rounded.
     """
     m = log_uniform(rng, 1, 4096)
     n, k = (log_uniform(rng, 256, 16384, 128 if rng.random() < 0.75 else 8) for _ in "nk")
-    weight = "ui4" if rng.random() < 0.75 else "i8"
+    weight = "ui4" if rng.random() < 0.75 else rng.choice(("i8", "f8E4M3FN"))
     group = rng.choice(("g128", "g128", "g64", "g32", "row"))
-    form = f"{weight}-{group}-{rng.choice(('bf16', 'f16', 'f32'))}{'-z' * (rng.random() < 0.5)}"
+    zeros = "-z" * (rng.random() < 0.5 and weight != "f8E4M3FN")
+    form = f"{weight}-{group}-{rng.choice(('bf16', 'f16', 'f32'))}{zeros}"
     return Mixed(m, n, k, form, rng.choice(("bf16", "bf16", "f16")), rng.random() < 1 / 3)
 
 

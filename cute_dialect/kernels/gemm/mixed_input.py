@@ -293,6 +293,7 @@ def mixed_input(
     lines = cute.make_layout((c.columns, _LINE, 2 * c.stages), stride=(_LINE, 1, c.columns * _LINE))
     sX = cute.smem_tensor(number(c.element), lines, 1024, SW128)
     sW = cute.smem_tensor(cute.Uint32, cute.make_layout((c.chunk.words, c.consumers, c.stages)), 128)
+    exchange = _Exchange(c, place) if c.parts > 1 else None
     pipe = pipeline.PipelineTmaAsync.create(
         num_stages=c.stages,
         producer_group=1,
@@ -300,7 +301,6 @@ def mixed_input(
         tx_count=c.tx_bytes,
         defer_sync=True,
     )
-    exchange = _Exchange(c, place) if c.parts > 1 else None
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     cute.arch.sync_threads()

@@ -58,7 +58,7 @@ class Costs(NamedTuple):
     tiles: tuple[Tile, ...]
     start: float  # of a kernel
     part: tuple[float, float]  # per doubling of split-K slices: of any tile, and per column
-    wave: tuple[float, float]  # per wave besides its steps: of any tile, and per column
+    wave: tuple[float, float, float]  # per wave besides its steps: of any tile, per column, and per column if staged
     bytes: float  # of packed weights, per microsecond
     outside: float  # per step and row of a tile past the end of x, beyond 16 rows: TMA fills them slowly
     groups: tuple[float, float]  # factors of unscaled groups of 64 and 32
@@ -78,12 +78,12 @@ COSTS = Costs(
         Tile(64, 0.413, 2, 64, 2, 0.68), Tile(64, 0.46), Tile(96, 0.54), Tile(128, 0.657), Tile(160, 0.805),
         Tile(192, 0.95), Tile(224, 1.10), Tile(256, 1.25),
     ),
-    start=4.85, part=(0.245, 0.0193), wave=(1.73, 0.0161), bytes=3.5e6, outside=0.008, groups=(1.06, 1.2),
+    start=4.85, part=(0.245, 0.0193), wave=(1.73, 0.0161, 0.01), bytes=3.5e6, outside=0.008, groups=(1.06, 1.2),
     scaled=(1.06, 1.0), convert=(1.3, 1.05), wide=(1.2, 1.13), zeros=(1.1, 1.06),
     unpack=3.5, unpacked_bytes=3.3e6, gemm=5.0, margin=1.5,
 )  # fmt: skip
 """Costs on an H200, fitted to 212 times of 65 problems with a mean error of 4%. Steps of 48, 96, 160, 192 and 224
-columns are interpolated."""
+columns are interpolated, and that of staged waves is estimated."""
 
 _LEAST_STEPS = 4
 """Steps of K, of 128 each, of a split-K slice."""
@@ -195,7 +195,7 @@ def _predict(tile: Tile, c: MixedConfig, m: int, n: int, k: int, format: Format,
     step *= tile.alone if blocks <= sms else 1.0
     step += x.outside * max(0, (columns * c.columns if columns > 1 else c.loaded) - m - 16)
     steps = -(-k // (DEPTH * c.parts))  # of a split-K slice, rounded up
-    computed = -(-blocks // (sms * tile.waves)) * (x.wave[0] + x.wave[1] * c.columns + steps * step)
+    computed = -(-blocks // (sms * tile.waves)) * (x.wave[0] + x.wave[1 + c.staged] * c.columns + steps * step)
     loaded = _bytes(n, k, format) / x.bytes
     parts = (x.part[0] + x.part[1] * c.columns) * (c.parts.bit_length() - 1)
     return x.start + parts + (loaded**4 + computed**4) ** 0.25
