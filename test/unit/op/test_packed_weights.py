@@ -14,7 +14,7 @@ from cute_dialect import op
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.op.functions import packed_weights
 from cute_dialect.op.problems.packed_weights import format_of
-from cute_dialect.op.select.mixed_input import choose_config, choose_plan
+from cute_dialect.op.select.mixed_input import candidates, choose_config, choose_plan
 
 BF16 = ml_dtypes.bfloat16
 W = weights(72, 200, 4, 128, "f16", zeros=False)
@@ -226,14 +226,16 @@ def test_explanation() -> None:
 @pytest.mark.parametrize(
     ("n", "k"), [(8192, 8192), (14336, 4096), (4096, 14336), (64, 128), (1000, 1000), (128256, 4096)]
 )
-def test_chosen_kernels_fit_a_block(format: str, n: int, k: int) -> None:
-    for m in (1, 9, 17, 33, 64, 65, 129, 1535):
-        c = choose_config(m, n, k, format_of("", format), "bf16", "bf16")
-        c.check()
-        assert c.smem_bytes + 1024 <= DEFAULT_TARGET.shared
-        assert -(-k // 128) >= c.parts
-        blocks = -(-n // c.rows) * -(-m // c.columns) * c.parts
-        assert c.parts == 1 or blocks <= 264
+def test_candidates_fit_a_block(format: str, n: int, k: int) -> None:
+    for m in (1, 9, 17, 33, 64, 65, 129, 300, 1535):
+        for time, c in candidates(m, n, k, format_of("", format), "bf16", "bf16"):
+            c.check()
+            assert time > 0 and c.smem_bytes + 1024 <= DEFAULT_TARGET.shared
+            assert -(-k // 128) >= c.parts
+            blocks = -(-n // c.rows) * -(-m // c.columns) * c.parts
+            assert c.parts == 1 or blocks <= 264
+            assert c.live == 0 or m <= c.live < c.columns
+            assert c.scaled is (c.group > 0 and m > (64 if c.group == 128 else 32))
 
 
 X = normal(2, 200)
