@@ -420,14 +420,18 @@ class _Products:
             slot = ring.wait_and_advance()
             fragments = _Fragments(self, slot.index)
             for unit in cute.range_constexpr(DEPTH // c.unit):
-                if c.scales_sums and c.group == DEPTH and unit == 0:
+                starts = c.scales_sums and unit * c.unit % c.group == 0
+                if starts and c.group == DEPTH:
                     warpgroup.wait_group(1)  # complete the MMAs that read these registers
                 fragments.convert(unit, cute.recast_tensor(self.a[unit % 2], cute.Uint32))
-                if c.scales_sums and unit * c.unit % c.group == 0:
-                    self._end_group(unit, fragments.chunk)
-                if c.scales_sums and unit == 0:
-                    self._release(pipe, before, i)
-                self._multiply(unit, slot.index)
+                if starts:  # a group, so that the previous one ends
+                    warpgroup.wait_group(0, self.held)
+                    self._add()
+                    if unit == 0:
+                        self._release(pipe, before, i)
+                    at = c.chunk.weights + unit * c.unit // c.group * c.chunk.scales
+                    self.scales = pair_of_scales(c, fragments.chunk + at, self.row)
+                self._multiply(unit, slot.index, starts=starts)
                 if not c.scales_sums:  # the MMAs of this unit run while the next one is converted
                     warpgroup.wait_group(1)
                     if unit == 0:
@@ -438,18 +442,9 @@ class _Products:
             self._add()
         return self.sums
 
-    def _end_group(self, unit: int, chunk: cute.Pointer) -> None:
-        """Add the accumulator of the group that ends before a unit, and load the scales of the next group."""
-        c = self.c
-        warpgroup.wait_group(0, self.held)
-        self._add()
-        at = c.chunk.weights + unit * c.unit // c.group * c.chunk.scales
-        self.scales = pair_of_scales(c, chunk + at, self.row)
-
-    def _multiply(self, unit: int, slot: Int) -> None:
-        """Issue the MMAs of a unit of K."""
+    def _multiply(self, unit: int, slot: Int, *, starts: bool) -> None:
+        """Issue the MMAs of a unit of K, which may start a group."""
         c, first = self.c, unit * self.c.unit // 16
-        starts = c.scales_sums and unit * c.unit % c.group == 0
         warpgroup.fence()
         for step in cute.range_constexpr(c.unit // 16):
             line, k = divmod(first + step, _LINE // 16)
