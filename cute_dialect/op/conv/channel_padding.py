@@ -168,6 +168,16 @@ def _folded_filter(call: Call, x: ArrayView, g: Geometry, left: Geometry) -> Arr
     return made
 
 
+def with_transposed_filter(call: Call, ready: Prepared, turned: Geometry) -> Prepared:
+    """Return the fprop ``turned`` that computes the gradient of an image, with a transposed copy of the filter."""
+    library, x = call.where.library, ready.other
+    made = library.strided(turned.filter, strides_of(turned.filter), x.dtype, x)
+    first, *taps, one = x.strides
+    source = x._replace(shape=turned.filter, strides=(one, *taps, first))
+    library.native(made)[...] = library.native(source)
+    return ready._replace(geometry=turned, other=made)
+
+
 def padded_groups(g: Geometry, channels: int, filters: int) -> Geometry:
     """Return a convolution whose groups have the given numbers of channels and filters."""
     k = g.groups * filters

@@ -27,7 +27,13 @@ from cute_dialect.op.arrays.operand_views import (
     turned,
     views_last,
 )  # fmt: skip
-from cute_dialect.op.conv.channel_padding import copy_result, narrowed, of_taps, with_padded_groups
+from cute_dialect.op.conv.channel_padding import (
+    copy_result,
+    narrowed,
+    of_taps,
+    with_padded_groups,
+    with_transposed_filter,
+)
 from cute_dialect.op.conv.choice import pads_channels
 from cute_dialect.op.conv.depthwise import depthwise
 from cute_dialect.op.conv.direct import direct
@@ -237,6 +243,10 @@ def _launch(
     match way.kind:
         case ConvKind.FEW_CHANNELS:
             _few_channels(call, ready, rows, extras, found, way, task)
+        case ConvKind.TRANSPOSED:
+            assert way.inner is not None
+            turned = with_transposed_filter(call, ready, way.inner.request.geometry)
+            _launch(call, turned, rows, given, extras, found)
         case ConvKind.FOLDED:
             assert way.inner is not None
             _narrow(call, ready, rows, given, extras, found, way.inner.request.geometry, apart=way.apart)

@@ -9,7 +9,7 @@ predicted to be faster than those of later rows; the last row applies to all pro
 >>> way.kind.value, way.inner.request.geometry.filter
 ('the columns of the filter are folded into channels', (64, 7, 1, 32))
 >>> choose_conv(way.inner).config.name
-'fprop-f16-f16-7x1-p3x0-s2x1-128x64-c1-q8'
+'fprop-f16-f16-7x1-p3x0-s2x1-256x64-c1d-w32'
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.conv.channel_padding import narrow
 from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, config_for, has_epilogue, slices_of
 from cute_dialect.op.conv.few_channels import FewChannels, PartialWeights, few_channels
-from cute_dialect.op.conv.gemm_time import grouped_gemm
+from cute_dialect.op.conv.gemm_time import gradient_as_fprop, grouped_gemm
 from cute_dialect.op.conv.im2col_gemm import type_of_sums
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -73,6 +73,7 @@ class ConvKind(Enum):
     """A kind of kernels, and the reason for it."""
 
     FEW_CHANNELS = "a group has few channels"
+    TRANSPOSED = "fprop of the gradient with a transposed filter"
     FOLDED = "the columns of the filter are folded into channels"
     APART = "the arrays' library computes the epilogue"
     IM2COL = "im2col loads"
@@ -90,7 +91,7 @@ class ConvDispatch(NamedTuple):
     few: FewChannels | None = None  # the kernel for few channels
     apart: bool = False  # the array library computes the epilogue
     microseconds: float = 0.0  # predicted time of ``config``
-    inner: ConvTask | None = None  # a convolution that is dispatched again: of folded arrays, accumulators or a group
+    inner: ConvTask | None = None  # a convolution that is dispatched again: of copies, accumulators or a group
 
 
 def choose_conv(task: ConvTask) -> ConvDispatch:
@@ -121,6 +122,18 @@ def _few_channels(task: ConvTask) -> ConvDispatch | None:
         apart = not of_elements(epilogue)
         few = few._replace(output=task.wide if apart else output, epilogue=Epilogue() if apart else epilogue)
     return ConvDispatch(ConvKind.FEW_CHANNELS, request, few=few, apart=apart)
+
+
+def _transposed(task: ConvTask) -> ConvDispatch | None:
+    """Compute the gradient of an image as an fprop, whose loads can be narrower."""
+    request = task.request
+    if task.kernel is not None or task.in_parts or request.sums or request.geometry.is_product:
+        return None
+    found = gradient_as_fprop(request._replace(epilogue=Epilogue(), parts=0), task.gpu, task.sms)
+    if found is None:
+        return None
+    inner = task._replace(request=request._replace(geometry=found[1]))
+    return ConvDispatch(ConvKind.TRANSPOSED, request, inner=inner)
 
 
 def _folded(task: ConvTask) -> ConvDispatch | None:
@@ -179,5 +192,12 @@ def _columns(task: ConvTask) -> ConvDispatch:
     return ConvDispatch(ConvKind.COLUMNS, task.request, apart=apart)
 
 
-ROWS: tuple[Callable[[ConvTask], ConvDispatch | None], ...] = (_few_channels, _folded, _im2col, _groups, _columns)
+ROWS: tuple[Callable[[ConvTask], ConvDispatch | None], ...] = (
+    _few_channels,
+    _transposed,
+    _folded,
+    _im2col,
+    _groups,
+    _columns,
+)
 """The kinds of kernels, in the order of preference."""

@@ -10,13 +10,14 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
-from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig
+from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD, ConvConfig, Window
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.op.conv.channel_padding import narrow, padded_groups
-from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels
+from cute_dialect.op.conv.choice import ConvRequest, chosen_with_time, pads_channels, width_of
 from cute_dialect.op.problems.conv import Geometry
 from cute_dialect.op.select.cost_model import costs_of, predict
 from cute_dialect.op.select.gemm_dispatch import MOST_BYTES, choose, predict_padded
@@ -42,6 +43,42 @@ All are fitted to times of random convolutions on an H200.
 
 def gemm_microseconds(asked: ConvRequest, gpu: str = "", sms: int = 132) -> float:
     """Return the predicted time without a kernel for few channels; arrays are contiguous."""
+    found = gradient_as_fprop(asked, gpu, sms)
+    return _microseconds(asked, gpu, sms) if found is None else found[0]
+
+
+@lru_cache(maxsize=4096)
+def gradient_as_fprop(asked: ConvRequest, gpu: str = "", sms: int = 132) -> tuple[float, Geometry] | None:
+    """Return the fprop that computes the gradient of an image from a transposed copy of the filter, and its time.
+
+    An im2col load of an fprop reads 16 to 128 bytes of channels, a load of a dgrad always 128.  With 32 filters of 16
+    bits, half the products of a dgrad are therefore with zeros.  Return None if dgrad is predicted to be faster.
+
+    >>> from cute_dialect.op.problems.conv import geometry
+    >>> g = geometry("conv2d_input", "dgrad", (26, 30, 30, 104), (32, 4, 4, 104), 1, 1, 1, 1)
+    >>> gradient_as_fprop(ConvRequest(g, "f16", "f16"))[1].filter
+    (104, 4, 4, 32)
+    """
+    g, bits = asked.geometry, BITS[asked.element]
+    w = g.window
+    if g.kind != DGRAD or g.groups > 1 or g.taps == 1 or set(w.strides) != {1}:
+        return None
+    reach = [(t - 1) * d for t, d in zip(w.taps, w.dilations)]
+    before, after = (tuple([r - p for r, p in zip(reach, pads)]) for pads in (w.before, w.after))
+    if min(*before, *after) < 0:
+        return None
+    filters, *taps, channels = g.filter
+    window = Window(w.taps, before, after, (), w.dilation, (), not w.flip)
+    turned = Geometry(FPROP, g.result, (channels, *taps, filters), g.image, window, 1)
+    if width_of(turned, bits) * bits == 1024:
+        return None
+    copied = _LAUNCH + 2 * prod(g.filter) * bits / 8 / _COPY
+    time = _microseconds(asked._replace(geometry=turned), gpu, sms) + copied
+    return (time, turned) if time < _microseconds(asked, gpu, sms) else None
+
+
+def _microseconds(asked: ConvRequest, gpu: str, sms: int) -> float:
+    """Return the predicted time of a convolution of this kind."""
     g, plain = asked.geometry, not asked.epilogue.active
     asked = asked._replace(epilogue=Epilogue(), parts=0)
     if g.is_product:

@@ -123,6 +123,7 @@ def explain_convolution(
         ways.append(choose_conv(ways[-1].inner))
     last, apart = ways[-1], any(x.apart for x in ways)
     folded = next((x.inner.request.geometry for x in ways if x.kind is ConvKind.FOLDED and x.inner is not None), None)
+    turned = next((x.inner for x in ways if x.kind is ConvKind.TRANSPOSED and x.inner is not None), None)
     copied = [n for n in NAMES[kind] if n in views and not lines_suit(views_last(views[n], turn))]
     sizes = {n: prod(v.shape) * numpy_dtype(v.dtype).itemsize for n, v in views.items()}
     item = numpy_dtype(ready.output).itemsize
@@ -170,6 +171,9 @@ def explain_convolution(
         sizes["columns"] = prod(shape) * numpy_dtype(ready.image.dtype).itemsize
         wide = ready.image._replace(shape=shape, strides=strides_of(shape))
         other = written(g, folded, ready.image, wide).config
+    if turned is not None:
+        copied = list(dict.fromkeys([*copied, "f"]))
+        why = f"the gradient is an fprop of grad_y with a transposed copy of the filter; {why}"
     grouped = next((x.request.geometry for x in ways if x.kind in (ConvKind.GROUPS, ConvKind.PADDED_GROUPS)), None)
     if grouped is not None and grouped.groups > 1:
         channels = f"{grouped.filter[-1]} channels and {grouped.filter[0] // g.groups} filters"

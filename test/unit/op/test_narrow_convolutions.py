@@ -1,4 +1,4 @@
-"""Convolutions of few channels on the interpreter: the filter's columns are folded into channels."""
+"""Convolutions of few channels on the interpreter: folded filter columns, and gradients computed as fprop."""
 
 # pyright: basic
 
@@ -73,9 +73,10 @@ def test_gradient_of_few_filters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """The gradient of an image reads the output's gradient under all taps of a filter row as channels of a pixel."""
-    from cute_dialect.op.conv import channel_padding
+    from cute_dialect.op.conv import channel_padding, dispatch
 
     channel_padding.narrow.cache_clear()
+    monkeypatch.setattr(dispatch, "gradient_as_fprop", lambda *_: None)
     monkeypatch.setattr(channel_padding, "_is_faster_folded", lambda *_: True)
     rng = np.random.default_rng(of_x[-1])
     x, f = small(rng, *of_x), small(rng, *of_f)
@@ -86,6 +87,44 @@ def test_gradient_of_few_filters(
     assert (function(x.shape, f, y, **h.arguments, **CHECKS, c=c, alpha=2.0) == 2 * want + c).all()
     channel_padding.narrow.cache_clear()
     assert len(launched) == kernels and all(name.startswith("dgrad-") and "x1-" in name for name in launched)
+
+
+@pytest.mark.slow
+@pytest.mark.sample("16 filters, uneven, dilated, backwards")
+@pytest.mark.parametrize(
+    ("of_x", "of_f", "h", "dtype", "name"),
+    [
+        pytest.param(
+            (1, 7, 9, 24), (16, 2, 3, 24), How((1, 0), (0, 3), (1, 1), (1, 2), 1, True), np.float16,
+            "fprop-f16-f16-2x3-p0x4to1x1-d1x2-", id="16 filters, uneven, dilated, backwards",
+        ),
+        pytest.param((2, 5, 6, 40), (32, 3, 3, 40), how(), np.float16, "fprop-f16-f16-3x3-p1x1-f-", id="32 filters"),
+        pytest.param((2, 23, 24), (12, 3, 24), how(1, rank=1), np.float16, "fprop-f16-f16-3-p1-f-", id="12 filters"),
+        pytest.param((1, 5, 6, 16), (8, 2, 3, 16), how(), np.float32, "fprop-tf32-f32-2x3-p0x1-f-", id="tf32"),
+        pytest.param((1, 5, 6, 16), (16, 2, 3, 16), how(2), np.float16, "dgrad-", id="wide padding"),
+        pytest.param((1, 5, 6, 16), (16, 3, 3, 16), how(1, 2), np.float16, "dgrad-", id="stride"),
+    ],
+)  # fmt: skip
+def test_gradient_as_fprop(
+    of_x: tuple[int, ...], of_f: tuple[int, ...], h: How, dtype: Any, name: str, launched: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The gradient of an image is an fprop of the output's gradient, with narrower loads and a transposed filter."""
+    from cute_dialect.op.conv import dispatch, gemm_time
+
+    decide = gemm_time.gradient_as_fprop.__wrapped__
+    monkeypatch.setattr(dispatch, "gradient_as_fprop", decide)
+    monkeypatch.setattr(dispatch, "ROWS", [r for r in dispatch.ROWS if r.__name__ != "_folded"])
+    monkeypatch.setattr(gemm_time, "_microseconds", lambda asked, *_: 9.0 * (asked.geometry.kind == "dgrad"))
+    rng = np.random.default_rng(of_x[-1])
+    x, f = small(rng, *of_x, dtype=dtype), small(rng, *of_f, dtype=dtype)
+    y, c = small(rng, *forward(x, f, h).shape, dtype=dtype), small(rng, *of_x, dtype=dtype)
+    want, function = gradients(x, f, y, h)[0], getattr(op, f"conv{len(of_x) - 2}d_input")
+    how_ = {**h.arguments, **CHECKS, "math": "tf32" if dtype is np.float32 else "default"}
+    out = np.full(want.shape, np.nan, dtype)
+    assert (function(x.shape, f, y, **how_, out=out) == want).all()
+    assert (function(x.shape, f, y, **how_, c=c, alpha=2.0) == 2 * want + c).all()
+    assert len(launched) == 2 and all(n.startswith(name) for n in launched)
 
 
 @pytest.mark.parametrize(
