@@ -27,10 +27,11 @@ WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 MANY = 10
 """Number of parameters from which on a function is counted."""
-FOREIGN = frozenset({"cute_dialect.flash_attn", "cute_dialect.op.functions.optimizers"})
+FOREIGN = frozenset({"cute_dialect.flash_attn", "cute_dialect.flash_mla", "cute_dialect.op.functions.optimizers"})
 """Modules whose public functions have the parameters of another library's functions, so that these are not counted.
 
-``flash_attn`` has the functions of FlashAttention and implements operators of torch; ``optimizers`` has those of torch.
+``flash_attn`` and ``flash_mla`` have the functions of FlashAttention and FlashMLA.  ``flash_attn`` also implements
+operators of torch; ``optimizers`` has those of torch.
 """
 
 

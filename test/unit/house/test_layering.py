@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 LAYERS = (
     "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
     "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op",
-    "flash_attn", "explore", "tools",
+    "flash_attn", "flash_mla", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
 VENDOR = ("mlir", "cuda", "torch", "cupy")
@@ -205,6 +205,6 @@ def test_families_are_imported_by_name_in_listed_modules() -> None:
 def test_folders_of_unit_tests_match_the_package() -> None:
     """Each layer has a folder of unit tests, and ``house`` tests the repository."""
     unit = ROOT / "test" / "unit"
-    single_modules = {"type_text", "errors", "exports", "files", "spaces", "tracebacks", "flash_attn"}
+    single_modules = {"type_text", "errors", "exports", "files", "spaces", "tracebacks", "flash_attn", "flash_mla"}
     assert {p.parent.name for p in unit.rglob("test_*.py")} == {*LAYERS, "house"} - single_modules
     assert list(unit.glob("test_*.py")) == []

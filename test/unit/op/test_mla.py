@@ -168,6 +168,35 @@ def test_errors(given: dict[str, Any], error: type[op.OpError], words: str) -> N
         op.mla_decode(**(arguments | given), device="cpu")
 
 
+def test_functions_of_flash_mla() -> None:
+    """No sequence has keys, so that only the arguments are tested."""
+    torch = pytest.importorskip("torch")
+    from cute_dialect.flash_mla import flash_mla_with_kvcache, get_mla_metadata
+
+    q, pages = torch.zeros(2, 1, 16, 576).half(), torch.zeros(3, 64, 1, 576).half()
+    table, used = torch.zeros(2, 0, dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
+    metadata, splits = get_mla_metadata(used, 16, 1)
+    out, lse = flash_mla_with_kvcache(q, pages, table, used, 512, metadata, splits, causal=True)
+    assert out.shape == (2, 1, 16, 512) and not out.any() and (lse == -torch.inf).all()
+    with pytest.raises(op.UnsupportedError, match="head_dim_v is 576; pass 512"):
+        flash_mla_with_kvcache(q, pages, table, used, 576)
+    with pytest.raises(op.UnsupportedError, match="indices is not supported; omit it"):
+        flash_mla_with_kvcache(q, pages, table, used, 512, indices=table)
+
+
+@pytest.mark.slow
+def test_flash_mla_passes_its_arguments() -> None:
+    torch = pytest.importorskip("torch")
+    from cute_dialect.flash_mla import flash_mla_with_kvcache
+
+    pages, table, rows = cache([70, 20], 64)
+    q = torch.randn(2, 2, 16, 576, generator=torch.Generator().manual_seed(1)).half()
+    used = torch.tensor([70, 20], dtype=torch.int32)
+    arrays = torch.from_numpy(pages)[:, :, None], torch.from_numpy(table)
+    out, lse = flash_mla_with_kvcache(q, *arrays, used, 512, softmax_scale=SCALE, causal=True)
+    check(out.numpy(), lse.numpy(), q.numpy(), rows, SCALE, causal=True)
+
+
 def test_there_are_no_gradients() -> None:
     torch = pytest.importorskip("torch")
     q = torch.zeros(2, 1, 16, 576, dtype=torch.float16, requires_grad=True)
