@@ -79,7 +79,8 @@ class Subject:
 
     `once` is the reason why a staging buffer may be filled without a wait, empty if it may not. `ahead` is the reason
     why the last read of a step needs no barrier after it. `covered` is the reason why the first of several waits of
-    a producer for empty slots covers the others, empty if it does not.
+    a producer for empty slots covers the others, empty if it does not. `passed` is the reason why a wait for a full
+    slot after a named barrier is not needed, empty if it is.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Subject:
     once: str = ""
     ahead: str = ""
     covered: str = ""
+    passed: str = ""
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
@@ -642,7 +644,15 @@ def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> 
         found = arrays[2].transpose(3, 0, 2, 1)[:, 0].astype(np.float64)
         return bool(np.abs(found - np.array(wanted)).max() <= 4e-3)
 
-    return Subject(name, lambda: latent_text(c), "launch", [make], right)
+    covered = (
+        "a consumer releases the rotary part of a slot before its half of the values, for which the producer waits"
+        " first (acquire patterns)"
+    )
+    passed = (
+        "the other consumer has waited for this part before the named barrier, which passes on what it has learnt"
+        " (synchronizes-with, causality order)"
+    )
+    return Subject(name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed)
 
 
 def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:
@@ -841,7 +851,7 @@ def _block_counts(queries: int, keys: int) -> Subject:
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
 LATENT = LatentConfig("f16", used=True, page=64, sms=1)
-"""One block computes the tiles of two sequences, with more steps than slots, odd and even."""
+"""One block computes the tiles of two sequences, with more steps than slots, odd and even. One ends with a tile."""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
 
 
@@ -921,8 +931,8 @@ def subjects() -> list[Subject]:
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
         _attention_with_functions("attention with functions", FUNCTIONS, 200, 170),
         _attention_of_pages("attention of gathered pages", PAGES, 70, 140, 30),
-        _latent_attention("latent attention", LATENT, 16, 190, 100),
-        _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 190, 100),
+        _latent_attention("latent attention", LATENT, 16, 192, 100),
+        _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),

@@ -475,6 +475,16 @@ def _covered(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return subject.covered if loads and len(waits) > 1 and op is not waits[0] else ""
 
 
+def _passed(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for a full slot follows a named barrier of threads that have waited for it."""
+    if not subject.passed or (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.try_wait.parity"):
+        return ""
+    before = op.prev_op
+    while before is not None and before.name not in ("nvvm.barrier", op.name):
+        before = before.prev_op
+    return subject.passed if before is not None and before.name == "nvvm.barrier" else ""
+
+
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The barrier before the fence includes a thread that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
@@ -534,6 +544,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _all_start,
     _converges,
     _covered,
+    _passed,
     _known_already,
     _same,
 )
