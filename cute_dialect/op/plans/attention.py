@@ -41,7 +41,6 @@ from cute_dialect.op.execute.attention_backward import (
     choose_backward,
     computed_gradients,
 )
-from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import check_flag, checks_keywords
@@ -196,10 +195,7 @@ class Attention(Recorded):
             return _Planned(f"{_CALL}.run", arrays, device, others, ELEMENTS, stream=stream, run=run)
 
         def launch() -> AttentionArguments:
-            if needs_gradients(*arrays.values()):
-                raise UnsupportedError(
-                    f"{_CALL}.run: results of a plan have no gradients; use op.attention, or call under torch.no_grad()"
-                )
+            self._refuse_gradients("attention", arrays.values())
             one = call()
             form, way = self._way(one, max_seqlen_q)
             self._last = lambda: way

@@ -27,6 +27,7 @@ from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import AlignmentError, DtypeError, EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import wait_for
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.saved import Fields, SavedKernels, Source, ir_of, module_of, write
 from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
@@ -166,6 +167,18 @@ class Recorded:
         return write(folder, self.call, self.settings(), list(self._sources.values()), self._choices)
 
     # ------------------------------------------------------------------------------------------------------ cached runs
+
+    def _refuse_gradients(self, function: str, arrays: Iterable[Any]) -> None:
+        """Raise UnsupportedError if torch needs gradients of an array, or of an array in a list.
+
+        Args:
+            function: function of ``op`` that computes the same with gradients, "" if there is none.
+        """
+        if needs_gradients(*[x for y in arrays for x in (y if isinstance(y, list | tuple) else (y,))]):
+            instead = f"use op.{function}, or call" if function else "call"
+            raise UnsupportedError(
+                f"{self.call}.run: results of a plan have no gradients; {instead} under torch.no_grad()"
+            )
 
     def _run(
         self, how: tuple[object, ...] | None, given: Iterable[Any], launch: Callable[[], _R],

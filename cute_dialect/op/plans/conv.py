@@ -362,6 +362,8 @@ class Conv2d(Settings):
         numbers = alpha, beta
 
         def launch() -> ConvArguments:
+            function = {"fprop": "conv2d", "dgrad": "conv2d_input", "wgrad": "conv2d_weight"}[self.kind]
+            self._refuse_gradients(function, (a, b, c, d, bias, *(visitor_args or {}).values()))
             found = self._call("Conv2d.run", (A, B, C, D), numbers, how, bias, visitor_args, stream, split_k, options)
             found.launch()
             self._record(found)

@@ -418,6 +418,7 @@ class Gemm(MatrixPlan):
         usual = not (options or print_module or self._visitor or visitor_args) and stream is None and split_k is None
 
         def launch() -> Arguments:
+            self._refuse_gradients("mm", (a, b, c, d, bias, *(visitor_args or {}).values()))
             found = self._call("Gemm.run", A, B, C, D, alpha, beta, bias, stream, options, split_k, visitor_args)
             if print_module:
                 print(found.operation.ir())

@@ -366,6 +366,7 @@ class GroupedGemm(Tiled):
         alpha, beta = self.alpha if alpha is None else alpha, self.beta if beta is None else float(beta)
 
         def launch() -> GroupArguments | CutArguments:
+            self._refuse_gradients("grouped_mm", (a, b, c, d, bias, *(visitor_args or {}).values()))
             given = (A, B, C, D), alpha, beta, groups, rest, bias, visitor_args, stream, options
             found = self._call("GroupedGemm.run", *given)
             if print_module:

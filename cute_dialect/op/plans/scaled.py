@@ -248,6 +248,7 @@ class ScaledGemm(MatrixPlan):
         factors = self._factors(alpha, beta)
 
         def launch() -> Arguments:
+            self._refuse_gradients("", (a, b, c, d, bias, scale_a, scale_b))
             given = (A, B, C, D), scale_a, scale_b, alpha, beta, bias, scale_out, stream, options
             found = self._call(f"{self.call}.run", *given)
             if print_module:

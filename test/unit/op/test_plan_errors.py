@@ -236,3 +236,17 @@ def test_a_gpu_without_wgmma(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(told.value) == (
         'Gemm.run: wgmma kernels need sm_90, but the GPU is sm_86; use kernel_cc=80, or device="cpu"'
     )
+
+
+def test_tensors_that_need_gradients() -> None:
+    """Runs of plans have no gradients, and name the function that has."""
+    torch = pytest.importorskip("torch")
+    x, image = torch.zeros(16, 16).half().requires_grad_(), torch.zeros(1, 8, 8, 16).half().requires_grad_()
+    filters = torch.zeros(16, 3, 3, 16).half()
+    for plan, given, name in (
+        (op.Gemm(**F16), (x, x), "mm"), (op.GroupedGemm(element="f16", layout="row"), ([x], [x]), "grouped_mm"),
+        (op.Conv2dFprop(element="f16"), (image, filters), "conv2d"),
+        (op.Conv2dDgrad(element="f16"), (image, filters), "conv2d_input"),
+    ):  # fmt: skip
+        with pytest.raises(op.UnsupportedError, match=f"plan have no gradients; use op.{name}, or call under"):
+            plan.run(*given, device="cpu")
