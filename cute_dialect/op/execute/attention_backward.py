@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "BACKWARD_CALL", "BACKWARD_OTHERS", "GRADIENTS", "AttentionBackwardProblem", "BackwardArrays",
-    "BackwardDispatch", "backward_form", "choose_backward", "computed_gradients", "launch_backward", "missing_feature",
+    "BackwardDispatch", "backward_form", "choose_backward", "computed_gradients", "launch_backward",
 ]  # fmt: skip
 
 BACKWARD_CALL = "attention_backward"
@@ -133,17 +133,6 @@ class BackwardDispatch(NamedTuple):
         return self._replace(config=self.config._replace(sms=min(self.config.sms, multiprocessors)))
 
 
-def missing_feature(problem: AttentionBackwardProblem) -> str:
-    """Return the feature of a call that the kernels do not support, or an empty string."""
-    f = problem.form
-    features = {
-        "scale 0": f.scale == 0,
-        "seqused_k": f.used,
-        "page_table": f.page > 0,
-    }
-    return next((name for name, used in features.items() if used), "")
-
-
 def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | str | None = None) -> BackwardDispatch:
     """Return the kernels of a backward pass.
 
@@ -153,9 +142,7 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
 
     Raises UnsupportedError.
     """
-    f, missing, longest = problem.form, missing_feature(problem), problem.longest_keys
-    if missing:
-        raise UnsupportedError(f"{BACKWARD_CALL}: {missing} is not supported; use torch's autograd of op.attention")
+    f, longest = problem.form, problem.longest_keys
     if longest is not None and (type(longest) is not int or longest < 0):
         raise ShapeError(f"{BACKWARD_CALL}: max_seqlen_k is {longest!r}; pass an int of 0 or more")
     head = next(h for h in BACKWARD_HEADS if h >= max(f.size, f.values))  # TMA pads q and k, or v, with zeros

@@ -31,7 +31,6 @@ from cute_dialect.op.execute.attention_backward import (
     AttentionBackwardProblem,
     BackwardDispatch,
     choose_backward,
-    missing_feature,
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
@@ -172,7 +171,7 @@ def explain_flex(
         seen = sum([float(x.sum()) for x in counts]) / (prod(counts[0].shape[:-1]) * blocks)
     problem = AttentionBackwardProblem(form._replace(lse=True))
     try:
-        backward = None if missing_feature(problem) else choose_backward(problem)
+        backward = choose_backward(problem)
     except EpilogueError:  # a function without a derivative
         backward = None
     flops = int(plain.flops * seen)

@@ -383,7 +383,7 @@ def attention_backward(
             them.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    Raises UnsupportedError for calls that the kernels do not support: heads of v of another size, and scale 0.
+    Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.
     """
     if run:
         check_keywords(BACKWARD_CALL, attention_backward, run)

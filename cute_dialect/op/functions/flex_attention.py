@@ -30,7 +30,6 @@ from cute_dialect.op.execute.attention_backward import (
     AttentionBackwardProblem,
     choose_backward,
     launch_backward,
-    missing_feature,
 )
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
@@ -137,11 +136,6 @@ class FlexCall(NamedTuple):
         """Return the backward of the call.  Raises OpError if it is not supported."""
         ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
         found = AttentionBackwardProblem(form, of_lse, ordered, None, self.learned or ())
-        missing = missing_feature(found)
-        if missing:
-            raise UnsupportedError(
-                f"{FLEX}: gradients are not supported with {missing.rstrip(',')}; use torch.no_grad()"
-            )
         found.functions()
         if ordered and (self.blocks[1] or self.learned):
             raise UnsupportedError(

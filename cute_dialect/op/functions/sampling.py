@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
 from cute_dialect.kernels.rows.topk import longest_row
-from cute_dialect.op.arrays.library import call_operator
+from cute_dialect.op.arrays.library import call_operator, random_state
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.call_cache import KnownCalls, number
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array, Interpreted
 
 _KNOWN = KnownCalls(tf32=False)
-"""Cached calls, whose seed and offset are arrays."""
+"""Cached calls, whose seeds are arrays."""
 
 _KNOWN_TOPK, _KNOWN_GRADIENTS = KnownCalls(tf32=False), KnownCalls(tf32=False)
 """Cached calls of ``topk`` and of its gradient."""
@@ -46,7 +46,7 @@ _LIMITS: dict[str, tuple[float, float, str]] = {
 
 
 _SPELLINGS = {
-    "generator": "pass seed and offset", "num_samples": "a row gives one token; repeat the rows",
+    "generator": "pass seed", "num_samples": "a row gives one token; repeat the rows",
     "do_sample": "pass temperature=0 for the most probable token", "replacement": "a row gives one token",
 }  # fmt: skip
 """Arguments of ``torch.multinomial`` and of samplers of tokens."""
@@ -59,7 +59,7 @@ def sample(
     top_k: Any = 0,
     top_p: Any = 1.0,
     min_p: Any = 0.0,
-    seed: Any = 0,
+    seed: Any = None,
     offset: Any = 0,
     device: object = None,
     stream: object = None,
@@ -76,8 +76,9 @@ def sample(
         top_k: number of tokens to keep; 0: all.
         top_p: keep the fewest tokens whose probabilities reach this sum.
         min_p: keep tokens of at least this share of the greatest probability.
-        seed, offset: integers, or i64 arrays of one element, that determine the random numbers.  Change one of them for
-            each call.
+        seed, offset: integers, or i64 arrays of one element, that determine the random numbers.  Without a seed, each
+            call draws one from the default generator of torch for the device, as ``torch.multinomial`` does, or from
+            ``numpy.random``, unless ``temperature`` is the number 0.
         device, stream, run: as in :func:`cute_dialect.op.mm`, without its ``seed``.
 
     The filters and the temperature may be arrays of one element per row, of f32 (``top_k`` of i32).
@@ -88,9 +89,13 @@ def sample(
     Raises:
         OpError: if the arguments are not supported.
     """
-    given = (temperature, top_k, top_p, min_p, seed, offset)
     if run:
         check_keywords("sample", sample, run, spellings=_SPELLINGS)
+    is_greedy = not _is_array(temperature) and temperature == 0
+    if seed is None:
+        state = None if is_greedy else random_state("sample", logits, "seed")
+        seed = 0 if state is None else state[:1]
+    given = (temperature, top_k, top_p, min_p, seed, offset)
     arrays = tuple([x if _is_array(x) else None for x in given])
     numbers = tuple([
         _number(name, x) if array is None else default
@@ -147,8 +152,9 @@ def sampled(
     """
     present = tuple([t for t in arrays if t is not None])
     how = (tuple([t is not None for t in arrays]), tuple([number(x) for x in numbers[:4]]))
-    # The random numbers of a cached call must be arrays: another number would be another call.
-    usual = device is None and stream is None and not run and None not in arrays[4:]
+    # Seeds of a cached call must be arrays: another number would be another call.
+    usual = device is None and stream is None and not run and arrays[4] is not None
+    how += (None if arrays[5] is not None else numbers[5],)
 
     def compute() -> object:
         return _launched(logits, arrays, numbers, device, stream, run)

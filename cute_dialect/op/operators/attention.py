@@ -26,7 +26,6 @@ from cute_dialect.op.execute.attention_backward import (
     backward_form,
     choose_backward,
     launch_backward,
-    missing_feature,
 )
 from cute_dialect.op.functions import attention as functions
 from cute_dialect.op.functions.cascade_attention import CascadeNumbers, cascaded
@@ -83,7 +82,7 @@ def gradients_by_kernels(
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())
-    if missing_feature(problem) or (of_bias and (ordered or mask.softcap)):
+    if of_bias and (ordered or mask.softcap):
         return None
     results = empty_gradients(q, k, v, mask.layout)
     if begins_q is not None:  # padding rows have no gradient

@@ -123,6 +123,24 @@ def test_schedules(schedule: str, capacity: int) -> None:
     np.testing.assert_array_equal(tokens, op.sample(x, top_k=30, top_p=0.8, seed=7, offset=3, device="cpu"))
 
 
+@pytest.mark.end_to_end  # Two kernels are compiled and run.
+def test_seeds_follow_the_generator() -> None:
+    """Calls without a seed differ, and the seed of the library repeats them; temperature 0 draws none."""
+    x = np.zeros((64, 40), np.float32)
+    np.random.seed(3)
+    first, second = (op.sample(x, device="cpu") for _ in range(2))
+    np.random.seed(3)
+    op.sample(x, temperature=0, device="cpu")
+    assert np.array_equal(op.sample(x, device="cpu"), first) and not np.array_equal(first, second)
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(3)
+    drawn, other = (op.sample(torch.from_numpy(x), device="cpu") for _ in range(2))
+    torch.manual_seed(3)
+    state = torch.randint(1 << 62, (2,))
+    assert torch.equal(op.sample(torch.from_numpy(x), seed=state[:1], device="cpu"), drawn)
+    assert not torch.equal(drawn, other)
+
+
 @pytest.mark.end_to_end
 def test_operator() -> None:
     torch = pytest.importorskip("torch")
@@ -240,7 +258,7 @@ BAD: dict[str, Any] = {"k": 3}
         (lambda: op.sample(X, seed=np.zeros(2, "i8"), device="cpu"), op.ShapeError, "seed has shape"),
         (lambda: op.sample(X.astype("i4"), device="cpu"), op.DtypeError, "logits has dtype i32; it must have one of"),
         (lambda: op.sample(X, device="cpu", **BAD), op.ArgumentError, r"sample\(\) has no argument 'k'"),
-        (lambda: op.sample(X, generator=1), op.ArgumentError, "no argument 'generator'; pass seed and offset"),
+        (lambda: op.sample(X, generator=1), op.ArgumentError, "no argument 'generator'; pass seed"),
         (lambda: op.explain(op.sample, (1, 1 << 23)), op.UnsupportedError, "rows of 8388608 logits are too long"),
         (lambda: op.topk(X, 9, device="cpu"), op.ArgumentError, "topk: k is 9; pass a number from 0 to the length of"),
         (lambda: op.topk(X, 2.0, device="cpu"), op.ArgumentError, "topk: k is 2.0; pass a number"),  # pyright: ignore
