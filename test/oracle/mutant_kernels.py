@@ -767,7 +767,7 @@ PAGES = AttentionConfig("f16", 64, tile_m=64, tile_n=64, stages=2, page=20, used
 """A warpgroup gathers the keys of four tiles, of three steps and of one."""
 
 
-BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, sms=1)
+BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, q_stages=2, sms=1)
 """One block computes two tiles in three steps of keys, and a tile in one step. Each warp has a piece to transpose."""
 
 

@@ -502,6 +502,23 @@ def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
+def _at_the_end(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A named barrier after which its warps have nothing to do."""
+    if op.name != "nvvm.barrier" or mutation.kind == "move":
+        return ""
+    at: Operation | None = op
+    while at is not None and not at.name.endswith("func"):
+        after = at.next_op
+        while after is not None:
+            if any(o.name in EFFECTS for o in after.walk()):
+                return ""
+            after = after.next_op
+        at = at.parent_op()
+        if at is not None and at.name in ("scf.while", "scf.for"):
+            return ""
+    return "no access of these warps follows that the barrier could order (bar): it only takes the last arrivals"
+
+
 SAME: dict[tuple[str, str], str] = {
     ("drop", "nvvm.setmaxregister"): ("setmaxnreg changes the register limit of a warp (setmaxnreg), and nothing else"),
     ("weaken", "nvvm.cp.async.bulk.wait_group waits for reads only"): (
@@ -546,6 +563,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _covered,
     _passed,
     _known_already,
+    _at_the_end,
     _same,
 )
 
