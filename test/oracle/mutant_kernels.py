@@ -685,7 +685,11 @@ def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]
     def right(arrays: Sequence[Any]) -> bool:
         return bool(np.abs(arrays[3][..., 0, 0] - exact).max() <= 1e-5)
 
-    return Subject(name, lambda: attention_text(c), "launch", [make], right)
+    covered = (
+        "the first keys of a tile wait for keys of the tile before, which consumers read after they have released the"
+        " queries of the tile before that: the first wait orders their load, too (acquire patterns)"
+    )
+    return Subject(name, lambda: attention_text(c), "launch", [make], right, covered=covered)
 
 
 def _attention_with_functions(name: str, c: AttentionConfig, queries: int, keys: int) -> Subject:
