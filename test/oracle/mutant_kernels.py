@@ -733,8 +733,10 @@ def _functions() -> ScoreGraph:
     return ScoreGraph(make.graph([Output(score), Output(visible)]), ("score", "visible"))
 
 
-FUNCTIONS = AttentionConfig("f16", 64, tile_n=64, stages=2, block_m=128, block_n=64, functions=_functions(), sms=1)
-"""One block computes two tiles of queries. Of the three blocks of keys, the second tile sees two."""
+FUNCTIONS = AttentionConfig(
+    "f16", 64, tile_m=64, tile_n=64, stages=2, block_m=64, block_n=64, functions=_functions(), sms=1
+)
+"""One block computes four tiles of queries, of one to three blocks of keys."""
 
 
 def _attention_of_pages(name: str, c: AttentionConfig, queries: int, *lengths: int) -> Subject:
