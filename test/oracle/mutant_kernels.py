@@ -696,7 +696,7 @@ def _attention_with_functions(name: str, c: AttentionConfig, queries: int, keys:
     """Attention with a bias that depends on the distance, and a mask of documents whose blocks are listed."""
     rng, size = np.random.default_rng(queries), (c.block_m, c.block_n)
     q, k, v = (rng.standard_normal((n, c.head)).astype(np.float16) for n in (queries, keys, keys))
-    document = (np.arange(max(queries, keys)) // 90).astype(np.int32)
+    document = (np.arange(max(queries, keys)) // 230).astype(np.int32)
     seen = document[:queries, None] == document[:keys]
     away = np.abs(np.arange(queries)[:, None] - np.arange(keys))
     scale, slope = float(np.float32(c.head**-0.5)), np.array([-0.125], np.float32)
@@ -736,41 +736,7 @@ def _functions() -> ScoreGraph:
 FUNCTIONS = AttentionConfig(
     "f16", 64, tile_m=64, tile_n=64, stages=2, block_m=64, block_n=64, functions=_functions(), sms=1
 )
-"""One block computes four tiles of queries, of one to three blocks of keys."""
-
-
-def _attention_of_pages(name: str, c: AttentionConfig, queries: int, *lengths: int) -> Subject:
-    """Attention of sequences whose keys are on pages in any order. Other pages, and the ends of pages, are NaN."""
-    rng, count = np.random.default_rng(queries), [-(-n // c.page) for n in lengths]
-    q = rng.standard_normal((len(lengths), 1, queries, c.head)).astype(np.float16)
-    k, v = (np.full((sum(count) + 2, 1, c.page, c.head), np.nan, np.float16) for _ in range(2))
-    pages = rng.permutation(len(k)).astype(np.int32)
-    table = np.full((max(count), len(lengths)), pages[-1])
-    exact = np.zeros_like(q, np.float64)
-    for b, n in enumerate(lengths):
-        table[: count[b], b] = pages[sum(count[:b]) :][: count[b]]
-        held = [rng.standard_normal((n, c.head)).astype(np.float16) for _ in range(2)]
-        for pool, x in zip((k, v), held):
-            for i, page in enumerate(table[: count[b], b]):
-                part = x[i * c.page : (i + 1) * c.page]
-                pool[page, 0, : len(part)] = part
-        weights = np.exp(q[b, 0].astype(np.float64) @ held[0].T * c.head**-0.5)
-        exact[b, 0] = weights @ held[1] / weights.sum(1, keepdims=True)
-
-    def make() -> list[Any]:
-        arrays = [np.array(x).transpose(2, 3, 1, 0) for x in (q, k, v)]
-        result = np.full(q.shape, np.nan, np.float16).transpose(2, 3, 1, 0)
-        used = np.array(lengths, np.int32)
-        return [*arrays, result, queries, float(c.head**-0.5 * np.log2(np.e)), 0, 0, used, 0, table.copy()]
-
-    def right(arrays: Sequence[Any]) -> bool:
-        return bool(np.abs(arrays[3].transpose(3, 2, 0, 1) - exact).max() <= 2e-3)
-
-    return Subject(name, lambda: attention_text(c), "launch", [make], right)
-
-
-PAGES = AttentionConfig("f16", 64, tile_m=64, tile_n=64, stages=2, page=20, used=True, pack=True, sms=1)
-"""A warpgroup gathers the keys of four tiles, of three steps and of one."""
+"""One block computes two tiles of queries, of four blocks of keys: more than there are stages."""
 
 
 BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, q_stages=2, sms=1)
@@ -935,8 +901,7 @@ def subjects() -> list[Subject]:
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
-        _attention_with_functions("attention with functions", FUNCTIONS, 200, 170),
-        _attention_of_pages("attention of gathered pages", PAGES, 70, 140, 30),
+        _attention_with_functions("attention with functions", FUNCTIONS, 100, 300),
         _latent_attention("latent attention", LATENT, 16, 192, 100),
         _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),

@@ -25,6 +25,8 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``sums 0``, …                 f32 accumulators of the gradients of captured arrays, zeroed, for each of
                               :attr:`.backward_config.BackwardConfig.learned`
 ``q_num_blocks``, …           the arrays of :class:`.tiles.BlockLists` with queries and keys exchanged
+``kv_num_blocks``, …          these arrays as they are, if the configuration is ``deterministic``; both must list the
+                              same pairs of blocks
 ``state``, ``threshold``,     see :class:`.dropout.DropoutOperands`; only read if the configuration has ``dropout``
 ``kept``
 ``left``, ``right``           keys that a query sees before and after its own; only bounded sides are read
@@ -99,7 +101,9 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     numbers = ("queries", "keys", *parts, "scale", "left", "right")
     inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
     others = [f"captured {i}" for i in range(inputs)] + [f"sums {i}" for i in c.learned]
-    others += ["q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices"] if c.block_n else []
+    lists = (("q", "kv") if c.deterministic else ("q",)) if c.block_n else ()
+    for x in lists:
+        others += [f"{x}_num_blocks", f"{x}_indices", f"full_{x}_num_blocks", f"full_{x}_indices"]
     others += ["state", "threshold", "kept"] if c.dropout else []
     last = ("dq_sum", "dq", *of_queries, "queries", "scale")
     if c.split:
@@ -157,7 +161,8 @@ def launch(
     problem = KeyProblem(
         queries, keys, K.shape[2], Q.shape[2] // K.shape[2], (of_queries, of_keys), left, right,
         count, KeyProblem.units_of(c, count, K.shape[2], batch, parts), parts,
-        None if blocks is None else BlockLists(*blocks),
+        None if blocks is None else BlockLists(*blocks[:4]),
+        None if blocks is None or not c.deterministic else BlockLists(*blocks[4:]),
     )  # fmt: skip
     backward(
         tmas,
@@ -282,4 +287,4 @@ def _sums_types(c: BackwardConfig) -> object:
 def _lists_types(c: BackwardConfig) -> object:
     """Return the annotations of the lists of a block mask, or None."""
     counts, indices = (cute.Tensor[cute.Int32, f"({x}):({x})"] for x in ("?,?,?", "?,?,?,?"))
-    return (counts, indices, counts, indices) if c.block_n else None
+    return (counts, indices) * (4 if c.deterministic else 2) if c.block_n else None

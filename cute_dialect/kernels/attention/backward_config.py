@@ -256,8 +256,8 @@ class BackwardConfig(NamedTuple):
                 f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
                 f"{self.block_m}x{self.block_n}"
             )
-        if self.block_n and (self.masked or self.packed or self.split or self.deterministic):
-            raise ValueError("a block mask needs mask='full', and no packed, split or deterministic")
+        if self.block_n and (self.masked or self.packed or self.split):
+            raise ValueError("a block mask needs mask='full', and no packed or split")
         if self.smem_bytes + 256 > SMEM:
             raise ValueError(
                 f"the kernel needs {self.smem_bytes} bytes of shared memory; at most {SMEM - 256} are "

@@ -6,7 +6,8 @@ The order is that in which blocks reach the tile if all steps take equally long,
   tiles, the first one does.
 - Without a mask, the block of key tile ``n`` starts at query tile ``n`` modulo their number, and reaches query tile
   ``m`` after ``m - n`` steps.
-- With a mask, blocks start at the first query tile that sees their keys. Later keys come first.
+- With a mask, blocks start at the first query tile that sees their keys. Later keys come first. So do the listed blocks
+  of a block mask.
 
     4 query tiles, 3 blocks, no mask: tile 2 gets the parts of key tiles 2, 1, 0; tile 0 gets those of 0, 2, 1
 
@@ -66,6 +67,29 @@ def blocks_before(tiles: KeyTiles, at: Int, place: KeyPlace, query_tile: Int) ->
             before = before + (_Range(low, high) & seen).count()
             here = _Range(mine + 1, count - low)
     return before + (here & seen).count()
+
+
+def listed_before(tiles: KeyTiles, at: Int, place: KeyPlace, head: Int, query_tile: Int) -> Int:
+    """Return :func:`blocks_before` of a block mask. All lanes of a warp call it, and count the listed blocks together.
+
+    Args:
+        tiles, at, place: as in :func:`blocks_before`.
+        head: Query head.
+        query_tile: Index of the query tile in the sequence.
+    """
+    c, lists = tiles.c, tiles.problem.key_blocks
+    each, row = c.block_n // c.tile_n, query_tile * c.tile_m // c.block_m
+    begin, grid = at // tiles.per_head * tiles.per_head, cute.arch.grid_dim().x
+    low = at // grid * grid - begin
+    earlier = _Range(cute.Int32(0), cute.max(low, 0))
+    later = _Range(cute.max(place.row // c.tile_n + 1, low), cute.min(low + grid, tiles.per_head))
+    found = cute.Int32(0)
+    for counts, indices in ((lists.counts, lists.indices), (lists.full_counts, lists.full_indices)):
+        for i in range(cute.arch.lane_idx(), counts[row, head, place.batch], 32):
+            first = indices[i, row, head, place.batch] * each
+            block = _Range(first, first + each)
+            found = found + (block & earlier).count() + (block & later).count()
+    return cute.arch.warp_reduction_sum(found)
 
 
 def _seeing(tiles: KeyTiles, place: KeyPlace, query_tile: Int) -> _Range:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.backward_order import blocks_before
+from cute_dialect.kernels.attention.backward_order import blocks_before, listed_before
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
@@ -209,20 +209,26 @@ class DqWriter:
             cute.arch.cp_async_bulk_wait_group(0)
 
     def _step(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
-        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + place.query_tile(head, tile).tile, None]
+        here = place.query_tile(head, tile)
+        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + here.tile, None]
+        before = cute.Int32(0)
+        if self.c.deterministic and self.c.block_n:
+            before = listed_before(self.tiles, at, place, head, here.tile)
         for part in cute.range_constexpr(parts):
             # With a fixed order, the writes of the previous step are complete.
             self._wait_for_piece(part > 0 or not self.c.deterministic)
             if self.leads:
                 if self.c.deterministic and part == 0:
-                    self._wait_for_turn(at, place, head, tile)
+                    if not self.c.block_n:
+                        before = blocks_before(self.tiles, at, place, tile)
+                    self._wait_for_turn(self._turn(place, head, here.tile), before, here)
                 self._add(line, self.group * parts + part)
         if self.c.deterministic and self.leads:
             # The next block may add only when the writes are complete, and visible to it.
             cute.arch.cp_async_bulk_wait_group(0)
             cute.arch.fence_proxy("async.global")
             cute.arch.fence_acq_rel_gpu()
-            cute.arch.red(self._turn(place, head, tile), 1)
+            cute.arch.red(self._turn(place, head, here.tile), self._counts(here))
 
     def _wait_for_piece(self, is_read: bool) -> None:
         """Wait until the consumer's next piece is in shared memory.
@@ -254,8 +260,11 @@ class DqWriter:
         line = self.turns[head, place.tile + tile, None]
         return line.iterator + self.group
 
-    def _wait_for_turn(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
-        turn, before = self._turn(place, head, tile), blocks_before(self.tiles, at, place, tile)
-        while cute.arch.load(turn, sem="acquire") != before:
+    def _counts(self, here: QueryTile) -> Int:
+        """Return 1 for a step of the order; 0 for one without queries, which adds zeros at any time."""
+        return 1 if here.past is None else cute.where(here.past, 0, 1)
+
+    def _wait_for_turn(self, turn: cute.Pointer, before: Int, here: QueryTile) -> None:
+        while (cute.arch.load(turn, sem="acquire") != before) & (self._counts(here) > 0):
             pass
         cute.arch.fence_proxy("async.global")

@@ -25,6 +25,7 @@ class KeyProblem(NamedTuple):
     units: Int  # work items: tiles of all heads or pairs of tiles, times slices of their steps
     parts: Int | None  # slices of the steps of a tile, or None
     blocks: BlockLists | None  # of a block mask, or None; with queries and keys exchanged
+    key_blocks: BlockLists | None = None  # the lists of key blocks, if the order of additions is fixed
 
     @staticmethod
     def units_of(c: BackwardConfig, tiles: Int, heads: Int, batch: Int, parts: Int | None) -> Int:

@@ -39,7 +39,7 @@ from cute_dialect.op.execute.attention import (
     readable_matrix,
 )
 from cute_dialect.op.problems.attention import Form, Numbers, form_of, is_readable
-from cute_dialect.op.problems.flex_attention import QUERY_LISTS
+from cute_dialect.op.problems.flex_attention import KEY_LISTS, QUERY_LISTS
 from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.driver import driver
@@ -280,6 +280,8 @@ def launch_backward(one: RowCall, way: BackwardDispatch, results: tuple[Any, Any
     inputs = _native_inputs(one, f, names) if f.functions is None else captured_operands(one, f.functions)
     operands |= {f"captured {i}": x for i, x in enumerate(inputs)}
     operands |= dict(zip(QUERY_LISTS, block_lists(one, f, QUERY_LISTS)))
+    if c.deterministic:
+        operands |= dict(zip(KEY_LISTS, block_lists(one, f, KEY_LISTS)))
     operands |= dict(zip(("state", "threshold", "kept"), dropout_operands(one, f)))
     sums: dict[int | str, Any] = {}
     for name, i in zip(way.problem.learned, c.learned):

@@ -137,10 +137,10 @@ class FlexCall(NamedTuple):
         ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
         found = AttentionBackwardProblem(form, of_lse, ordered, None, self.learned or ())
         found.functions()
-        if ordered and (self.blocks[1] or self.learned):
+        if ordered and self.learned:
             raise UnsupportedError(
-                f"{FLEX}: deterministic gradients are not supported with a block mask or with gradients of captured "
-                "tensors; use torch.use_deterministic_algorithms(False)"
+                f"{FLEX}: deterministic gradients of captured tensors are not supported; pass tensor.detach(), or use "
+                "torch.use_deterministic_algorithms(False)"
             )
         return found
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import pytest
@@ -16,10 +17,13 @@ from torch.nn.attention.flex_attention import create_block_mask as torch_block_m
 from torch.nn.attention.flex_attention import flex_attention as torch_flex
 
 from cute_dialect import op
+from cute_dialect.kernels.attention.backward_config import default_backward_config
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig, config_named
 from cute_dialect.op.epilogue.score_functions import trace_scores
 from cute_dialect.op.errors import EpilogueError, OpError
+from cute_dialect.op.execute import attention_backward
+from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.attention import way_of
 from cute_dialect.op.problems.attention import Numbers, form_of
 from cute_dialect.runtime.arrays import view_of
@@ -263,6 +267,32 @@ def test_gradients(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("size", "mask_mod", "sms"), [(64, mixed, 132), (64, causal, 2), (256, document, 132)])
+def test_deterministic_gradients(size: int, mask_mod: Any, sms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts of dq have one order under all schedules, also if a block computes several tiles of keys (``sms`` is 2)."""
+
+    def with_multiprocessors(*given: Any) -> Any:
+        return default_backward_config(*given)._replace(sms=sms)
+
+    leaves = [x.requires_grad_() for x in arrays(1, 1, 1)]
+    mask = op.create_block_mask(mask_mod, None, None, S, S, "cpu", size)
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
+    monkeypatch.setattr(attention_backward, "default_backward_config", with_multiprocessors)
+    grad, found = torch.randn(1, 1, S, 64, generator=torch.Generator().manual_seed(3)).half(), []
+    out = CALL(*leaves, alibi, mask, device="cpu")
+    for schedule in ("random", "adversarial"):
+        run = {"schedule": schedule, "seed": 1, "checks": ("race",)}
+        module = sys.modules["cute_dialect.op.functions.flex_attention"]
+        monkeypatch.setattr(module, "RowCall", functools.partial(RowCall, run=run))
+        found.append(torch.autograd.grad(out, leaves, grad, retain_graph=True))
+    b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate((1, 1, S, S)))
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    wanted = torch.autograd.grad(exact(*wide, alibi, mask_mod(b, h, i, j))[0], wide, grad.double())
+    for x, y, z in zip(*found, wanted):
+        assert torch.equal(x, y) and float((x.double() - z).norm()) < 2e-3 * float(z.norm())
+
+
+@pytest.mark.slow
 def test_a_call_that_is_replayed_has_the_lists_of_its_mask() -> None:
     """The node of a call saves its tensors, so that another mask with lists of equal shapes has its own."""
     leaves = [x.requires_grad_() for x in arrays(1, 2, 2)]
@@ -295,8 +325,8 @@ def test_errors_of_gradients() -> None:
         assert message in str(caught.value), str(caught.value)
     torch.use_deterministic_algorithms(True)
     try:
-        with pytest.raises(OpError, match="deterministic gradients are not supported with a block mask"):
-            CALL(*leaves, None, mask, device="cpu")
+        with pytest.raises(OpError, match="deterministic gradients of captured tensors are not supported"):
+            CALL(*leaves, lambda s, b, h, i, j: s + bias[i], mask, device="cpu")
     finally:
         torch.use_deterministic_algorithms(False)
 
