@@ -30,7 +30,7 @@ from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, blocks_of
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
-from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
+from cute_dialect.kernels.epilogue.graph import Builder, Output
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
@@ -692,53 +692,6 @@ def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]
     return Subject(name, lambda: attention_text(c), "launch", [make], right, covered=covered)
 
 
-def _attention_with_functions(name: str, c: AttentionConfig, queries: int, keys: int) -> Subject:
-    """Attention with a bias that depends on the distance, and a mask of documents whose blocks are listed."""
-    rng, size = np.random.default_rng(queries), (c.block_m, c.block_n)
-    q, k, v = (rng.standard_normal((n, c.head)).astype(np.float16) for n in (queries, keys, keys))
-    document = (np.arange(max(queries, keys)) // 230).astype(np.int32)
-    seen = document[:queries, None] == document[:keys]
-    away = np.abs(np.arange(queries)[:, None] - np.arange(keys))
-    scale, slope = float(np.float32(c.head**-0.5)), np.array([-0.125], np.float32)
-    scores = np.where(seen, q.astype(np.float64) @ k.T * scale + slope[0] * away, -np.inf)
-    weights = np.exp(scores - np.maximum(scores.max(1, keepdims=True), -1e9))
-    exact = weights @ v / np.maximum(weights.sum(1, keepdims=True), 1e-9)
-    blocks = [-(-n // each) for n, each in zip((queries, keys), size)]
-    pairs = np.zeros((blocks[0], size[0], blocks[1], size[1]), bool)
-    pairs.reshape(blocks[0] * size[0], -1)[:queries, :keys] = seen
-    full = pairs.all((1, 3))
-    lists: list[np.ndarray] = []
-    for listed in (pairs.any((1, 3)) & ~full, full):
-        order = np.argsort(~listed, 1, kind="stable").astype(np.int32)
-        lists += [listed.sum(1, dtype=np.int32)[:, None, None], np.array(order.T, order="F")[..., None, None]]
-
-    def make() -> list[Any]:
-        arrays = [np.array(x)[..., None, None] for x in (q, k, v)]
-        result = np.full(arrays[0].shape, np.nan, np.float16)
-        return [*arrays, result, queries, scale, 0, 0, slope.copy(), document.copy(), *[x.copy("K") for x in lists]]
-
-    def right(arrays: Sequence[Any]) -> bool:
-        return bool(np.abs(arrays[3][..., 0, 0] - exact).max() <= 2e-3)
-
-    return Subject(name, lambda: attention_text(c), "launch", [make], right)
-
-
-def _functions() -> ScoreGraph:
-    """Return the functions of :func:`_attention_with_functions`."""
-    make = Builder()
-    slope, document = (make.array(Input("captured", element)) for element in ("f32", "i32"))
-    away = make.call("abs", make.call("subtract", make.place("row"), make.place("column")))
-    score = make.call("add", make.accum(), make.call("multiply", make.element(slope, make.place("head")), away))
-    visible = make.call("equal", *[make.element(document, make.place(x)) for x in ("row", "column")])
-    return ScoreGraph(make.graph([Output(score), Output(visible)]), ("score", "visible"))
-
-
-FUNCTIONS = AttentionConfig(
-    "f16", 64, tile_m=64, tile_n=64, stages=2, block_m=64, block_n=64, functions=_functions(), sms=1
-)
-"""One block computes two tiles of queries, of four blocks of keys: more than there are stages."""
-
-
 BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, q_stages=2, sms=1)
 """One block computes two tiles in three steps of keys, and a tile in one step. Each warp has a piece to transpose."""
 
@@ -901,7 +854,6 @@ def subjects() -> list[Subject]:
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
-        _attention_with_functions("attention with functions", FUNCTIONS, 100, 300),
         _latent_attention("latent attention", LATENT, 16, 192, 100),
         _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),
