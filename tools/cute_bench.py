@@ -296,7 +296,7 @@ CASES = {
 CPU_CASES = ("algebra", "choose", "interp", "lang", "opt")
 """Benchmarks without a GPU, of the module ``bench.cases.compiler``."""
 
-RANDOM_GROUPS = ("conv", "rows", "epilogue", "attention", "decode", "mixed", "host")
+RANDOM_GROUPS = ("conv", "rows", "epilogue", "attention", "decode", "mixed", "block", "host")
 """Groups of ``op --random``."""
 
 _ELEMENTS = ("f16", "bf16", "f8E4M3FN", "tf32")
@@ -322,7 +322,7 @@ def build_parser(examples: str) -> argparse.ArgumentParser:
         "--random",
         metavar="N|GROUP",
         help="gemm: N random problems instead of the named ones; op: random problems of GROUP (conv, rows, epilogue, "
-        "attention, decode, mixed, host)",
+        "attention, decode, mixed, block, host)",
     )
     p.add_argument("--count", type=_count, metavar="N", help="op --random: number of problems (default: 200)")
     p.add_argument("--plan", action="store_true", help="op --random: check small problems on the interpreter (no GPU)")

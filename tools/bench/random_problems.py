@@ -24,6 +24,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.cases.host_time import random_rows
 from cute_dialect.tools.bench.cases.op.attention import Attention
+from cute_dialect.tools.bench.cases.op.block import Block, fits
 from cute_dialect.tools.bench.cases.op.conv import Conv
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.epilogues import ACTIVATIONS, TextEpilogue
@@ -96,9 +97,9 @@ def plan(group: str, count: int, seed: int, say: Say) -> dict[str, object]:
 def _is_compiled(group: str, number: int) -> bool:
     """Return True if ``torch.compile`` is a peer of problem ``number``.
 
-    Compilation takes seconds, so only every second problem of rows and epilogues has this peer.
+    Compilation takes seconds, so only blocks and every second problem of rows and epilogues have this peer.
     """
-    return group in ("rows", "epilogue") and number % 2 == 0
+    return group == "block" or (group in ("rows", "epilogue") and number % 2 == 0)
 
 
 def _warm(job: tuple[str, int, Drawn]) -> str:
@@ -460,6 +461,33 @@ def draw_mixed(rng: random.Random, number: int) -> Mixed:
     return Mixed(m, n, k, form, rng.choice(("bf16", "bf16", "f16")), rng.random() < 1 / 3)
 
 
+def draw_block(rng: random.Random, number: int) -> Block:
+    """Draw a transformer block.
+
+    * Pass: the forward pass and a training step alternately; bf16 in three of four problems, else f16.
+    * Width: 2,560 to 4,096, a multiple of 256; heads of 128 elements, which share key heads in groups of 1, 2, 4 or 8
+      that divide their number; a hidden layer of 2 to 4 times the width, a multiple of 256.
+    * Tokens: 1 to 8 sequences of 1,000 to 8,192, log-uniform, at most 2e13 FLOPs.
+
+    Data is normally distributed.  The first 512 tokens and, of steps, their gradients are compared with float64; all
+    results and gradients with torch.  The tolerance of the norm of the error is 2 % (f16: 0.4 %) of the norm.
+    """
+    while True:
+        width = 256 * rng.randint(10, 16)
+        heads = width // 128
+        shared = heads // rng.choice([n for n in (1, 2, 4, 8) if heads % n == 0])
+        batch, length = log_uniform(rng, 1, 8), log_uniform(rng, 1000, 8192)
+        element, hidden = (
+            rng.choice(("bf16", "bf16", "bf16", "f16")),
+            256 * (log_uniform(rng, 2 * width, 4 * width) // 256),
+        )
+        found = Block(element, batch, length, width, heads, shared, hidden, number % 2 == 1)
+        while found.batch > 1 and not fits(found):
+            found = found._replace(batch=found.batch // 2)
+        if fits(found):
+            return found
+
+
 DRAW: dict[str, Callable[[random.Random, int], Drawn]] = {
     "conv": draw_conv,
     "rows": draw_rows,
@@ -467,4 +495,5 @@ DRAW: dict[str, Callable[[random.Random, int], Drawn]] = {
     "attention": draw_attention,
     "decode": draw_decode,
     "mixed": draw_mixed,
+    "block": draw_block,
 }

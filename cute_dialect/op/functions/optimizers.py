@@ -70,9 +70,9 @@ class AdamwSettings(NamedTuple):
         """Return the arguments of the kernel."""
         b1, b2 = self.beta1, self.beta2
         # The logarithm of 0 is replaced by one whose exponential is 0 in f32.
-        logs = [log(b) if b > 0 else -1e4 for b in (b1, b2)]
+        first, second = (log(b) if b > 0 else -1e4 for b in (b1, b2))
         sign = -1.0 if self.maximize else 1.0
-        return AdamwNumbers(self.lr, self.weight_decay, b2, 1 - b1, 1 - b2, *logs, self.eps, self.step, sign)
+        return AdamwNumbers(self.lr, self.weight_decay, b2, 1 - b1, 1 - b2, first, second, self.eps, self.step, sign)
 
 
 def adamw_(
@@ -100,7 +100,7 @@ def adamw_(
 
     Args:
         params: contiguous arrays, f32, bf16 or f16.
-        grads: gradients, of the types and shapes of ``params``.
+        grads: gradients, of the types and shapes of ``params``; copied if they are not contiguous.
         exp_avgs, exp_avg_sqs: first and second moments, f32 or of the types of ``params``; updated in place.
         step: number of this step, 1 for the first one, or an f32 array of one element.
         lr: learning rate, or an f32 array of one element.
@@ -123,7 +123,7 @@ def adamw_(
     if type(maximize) is not bool:
         raise ArgumentError(f"adamw_: maximize is {maximize!r}; pass True or False")
     numbers = {"step": step, "lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
-    given = {name: x for name, x in numbers.items() if name in ("step", "lr") and hasattr(x, "shape")}
+    given: dict[str, Array] = {n: x for n, x in numbers.items() if n in ("step", "lr") and hasattr(x, "shape")}
     settings = AdamwSettings(
         **{name: _number(name, x) for name, x in numbers.items() if name not in given}, maximize=maximize
     )
@@ -181,6 +181,8 @@ def updated(
 ) -> None:
     """Compute :func:`adamw_` for numbers that are checked."""
     torch = sys.modules.get("torch")
+    # Gradients of autograd may be transposed; they are only read.
+    lists = [lists[0], [_contiguous(t) for t in lists[1]], *lists[2:]]
     is_torch = torch is not None and all([isinstance(t, torch.Tensor) for x in lists for t in x])
     key = tuple([(t.data_ptr(), t.shape, t.stride(), t.dtype) for x in lists for t in x]) if is_torch else None
     launches = _PREPARED.get(key)
@@ -207,6 +209,13 @@ def updated(
             one.launch(kernel, *vectors, launch.table, launch.blocks, *settings.numbers(), *scalars)
     if torch is not None and is_torch:
         torch.autograd.graph.increment_version([*lists[0], *lists[2], *lists[3]])
+
+
+def _contiguous(t: Array) -> Array:
+    """Return an array of torch or NumPy, or a contiguous copy of it."""
+    if isinstance(t, np.ndarray):
+        return np.ascontiguousarray(t)
+    return t.contiguous() if type(t).__module__.partition(".")[0] == "torch" else t
 
 
 def _launches(

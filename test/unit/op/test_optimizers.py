@@ -57,6 +57,15 @@ def test_step(step: int, dtype: Any, state: Any) -> None:
             compare(found, x)
 
 
+def test_transposed_gradients() -> None:
+    made = arrays_of((6, 10), np.float32, np.float32)
+    made[1] = np.asfortranarray(made[1])
+    wanted = exact(made, 2)
+    ADAMW(*[[x] for x in made], 2, **HOW, device="cpu")
+    for found, x in zip((made[0], *made[2:]), wanted):
+        compare(found, x)
+
+
 def test_arrays_in_place_of_numbers() -> None:
     made, step = arrays_of((40,), np.float32, np.float32), np.array([3.0], np.float32)
     same = [x.copy() for x in made]

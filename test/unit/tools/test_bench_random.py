@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools.bench import random_problems as bench_random
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench.cases.op.attention import Attention
+from cute_dialect.tools.bench.cases.op.block import Block
 from cute_dialect.tools.bench.cases.op.conv import Conv
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.epilogues import TextEpilogue
@@ -25,7 +27,7 @@ from cute_dialect.tools.bench.random_problems import plan, problems
 from cute_dialect.tools.bench.runner import BenchError, Trial
 from cute_dialect.tools.cute_bench import main
 
-DRAWN = ("conv", "rows", "epilogue", "attention", "decode", "mixed")
+DRAWN = ("conv", "rows", "epilogue", "attention", "decode", "mixed", "block")
 
 
 @pytest.mark.slow
@@ -102,6 +104,28 @@ def test_gradients_use_the_kernels_of_the_library() -> None:
     assert {(c.mask, c.from_end) for c in configs} >= {
         ("full", False), ("right", False), ("right", True), ("both", False), ("both", True)
     }  # fmt: skip
+
+
+def test_blocks_span_their_distribution() -> None:
+    found = [p for p in problems("block", 200, 5) if isinstance(p, Block)]
+    assert {p.width for p in found} == set(range(2560, 4097, 256)) and {p.is_step for p in found} == {True, False}
+    assert {p.heads // p.shared for p in found} == {1, 2, 4, 8} and {p.element for p in found} == {"bf16", "f16"}
+    assert min(p.length for p in found) < 1200 and max(p.length for p in found) > 6500
+    assert max(p.batch for p in found) > 5 and all(p.flops <= 2e13 for p in found)
+
+
+@pytest.mark.slow
+def test_a_wrong_block_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another base of the rotary positions of the reference."""
+    block = Block("bf16", 1, 40, 128, 2, 1, 192)
+    assert block.trial("cpu").check() < 1
+
+    def shifted(self: Block, x: Any, parameters: Any, angles: Any, of: Any = Block.by_torch) -> Any:
+        return of(self, x, parameters, [t.roll(1, 0) for t in angles])
+
+    monkeypatch.setattr(Block, "by_torch", shifted)
+    with pytest.raises(BenchError, match="the relative error is"):
+        block.trial("cpu").check()
 
 
 def test_decoding_spans_its_distribution() -> None:

@@ -58,7 +58,10 @@ class Case(Protocol):
 _MODULES = {
     **dict.fromkeys(("modes", "products", "scaled", "types"), "gemm"),
     **dict.fromkeys(("elementwise", "norm_quantize", "rows", "sampling"), "rows"),
-    **{name: name for name in ("attention", "conv", "decode", "epilogues", "flex", "grouped", "mixed", "routing")},
+    **{
+        name: name
+        for name in ("attention", "block", "conv", "decode", "epilogues", "flex", "grouped", "mixed", "routing")
+    },
     "attention_backward": "attention",
     "sparse": "mixed",
 }
