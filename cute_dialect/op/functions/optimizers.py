@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.kernels.elementwise.adamw import AdamwArrays, AdamwConfig, AdamwNumbers, adamw_text, blocks_of
+from cute_dialect.kernels.elementwise.adamw import AdamwArrays, AdamwConfig, adamw_text, blocks_of
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
@@ -66,13 +66,13 @@ class AdamwSettings(NamedTuple):
     weight_decay: float = 1e-2
     maximize: bool = False
 
-    def numbers(self) -> AdamwNumbers:
-        """Return the arguments of the kernel."""
+    def numbers(self) -> tuple[float, ...]:
+        """Return the arguments of the kernel, the fields of AdamwNumbers."""
         b1, b2 = self.beta1, self.beta2
         # The logarithm of 0 is replaced by one whose exponential is 0 in f32.
         first, second = (log(b) if b > 0 else -1e4 for b in (b1, b2))
         sign = -1.0 if self.maximize else 1.0
-        return AdamwNumbers(self.lr, self.weight_decay, b2, 1 - b1, 1 - b2, first, second, self.eps, self.step, sign)
+        return self.lr, self.weight_decay, b2, 1 - b1, 1 - b2, first, second, self.eps, self.step, sign
 
 
 def adamw_(
