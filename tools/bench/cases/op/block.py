@@ -65,8 +65,9 @@ class Block(NamedTuple):
 
     def tiny(self) -> Block:
         """Return a problem of the same kind that takes seconds on the interpreter."""
-        return self._replace(batch=1, length=40, width=128, heads=2, shared=1 if self.shared < self.heads else 2,
-                             hidden=192)  # fmt: skip
+        return self._replace(
+            batch=1, length=40, width=128, heads=2, shared=1 if self.shared < self.heads else 2, hidden=192
+        )
 
     def trial(self, device: str = "cuda", compiled: bool = False) -> Trial:
         """Create normally distributed data and parameters; ``compiled`` adds ``torch.compile`` to the peers."""
@@ -75,10 +76,14 @@ class Block(NamedTuple):
         torch.manual_seed(self.width + self.length)
         kind, run_on = dtype(self.element), "cpu" if device == "cpu" else None
         how: dict[str, Any] = {"device": device, "dtype": kind, "run_on": run_on}
-        layers: Any = torch.nn.ModuleList([
-            op.nn.RMSNorm(self.width, **how), op.nn.Attention(self.width, self.heads, self.shared, **how),
-            op.nn.RMSNorm(self.width, **how), op.nn.MLP(self.width, self.hidden, **how),
-        ])  # fmt: skip
+        layers: Any = torch.nn.ModuleList(
+            [
+                op.nn.RMSNorm(self.width, **how),
+                op.nn.Attention(self.width, self.heads, self.shared, **how),
+                op.nn.RMSNorm(self.width, **how),
+                op.nn.MLP(self.width, self.hidden, **how),
+            ]
+        )
         ours = list(layers.parameters())
         x = torch.randn(self.batch, self.length, self.width, device=device).to(kind).requires_grad_(self.is_step)
         dy = torch.randn(x.shape, device=device).to(kind)
@@ -102,8 +107,14 @@ class Block(NamedTuple):
         if self.is_step:
             step = self._update(ours, device)
             peers = {n: self._peer_step(partial_of(f, theirs), x, theirs, dy) for n, f in more.items()}
-            return Trial(check, lambda: step(_gradients(of_ours(x), [x, *ours], dy)[1:]), peers, self._traffic(),
-                         self.flops, "TFLOP/s")  # fmt: skip
+            return Trial(
+                check,
+                lambda: step(_gradients(of_ours(x), [x, *ours], dy)[1:]),
+                peers,
+                self._traffic(),
+                self.flops,
+                "TFLOP/s",
+            )
 
         def no_gradients(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], torch.Tensor]:
             def compute() -> torch.Tensor:
@@ -245,7 +256,8 @@ def fits(block: Block) -> bool:
 
 GROUPS = {
     "block": (
-        Block("bf16", 1, 4096, 4096, 32, 8, 11008), Block("bf16", 1, 4096, 4096, 32, 8, 11008, is_step=True),
+        Block("bf16", 1, 4096, 4096, 32, 8, 11008),
+        Block("bf16", 1, 4096, 4096, 32, 8, 11008, is_step=True),
         Block("bf16", 8, 1024, 2560, 20, 20, 6912, is_step=True),
     )
-}  # fmt: skip
+}
