@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 703,
-    "lines": 204_696,
+    "files": 704,
+    "lines": 205_000,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
