@@ -80,7 +80,8 @@ class Subject:
     `once` is the reason why a staging buffer may be filled without a wait, empty if it may not. `ahead` is the reason
     why the last read of a step needs no barrier after it. `covered` is the reason why the first of several waits of
     a producer for empty slots covers the others, empty if it does not. `passed` is the reason why a wait for a full
-    slot after a named barrier is not needed, empty if it is.
+    slot after a named barrier is not needed, empty if it is. `lower` is the reason why a loop that counts fewer
+    elements for a bound makes no difference.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Subject:
     ahead: str = ""
     covered: str = ""
     passed: str = ""
+    lower: str = ""
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
@@ -398,6 +400,9 @@ def _sample(n: int) -> Subject:
     return Subject(f"sample of {n} logits", text, "launch", [make], right)
 
 
+_LOWER = "a lower bound on the k-th element adds candidates, whose ranks decide"
+
+
 def _topk(n: int, capacity: int, k: int) -> Subject:
     """Select elements of two rows with two warps, from candidates or from passes over the row."""
 
@@ -412,7 +417,7 @@ def _topk(n: int, capacity: int, k: int) -> Subject:
         return bool((indices == order).all() and (values == np.take_along_axis(x, order, -1)).all())
 
     text = partial(topk_text, TopkConfig("f32", 64, 64, capacity=capacity))
-    return Subject(f"topk of {n} elements, {capacity} candidates", text, "launch", [make], right)
+    return Subject(f"topk of {n} elements, {capacity} candidates", text, "launch", [make], right, lower=_LOWER)
 
 
 def _sample_of_candidates(n: int) -> Subject:
@@ -421,22 +426,22 @@ def _sample_of_candidates(n: int) -> Subject:
     def make() -> list[Any]:
         x = (np.random.default_rng(n).integers(-6, 7, (2, n)) / 4).astype(np.float32)
         x[:, [0, -1]] = 3  # The first and the last segment have tokens that are kept.
-        return [x, np.full(2, -1, np.int32), 1.0, 40, 0.7, 0.0, 5, 2]
+        return [x, np.full(2, -1, np.int32), 1.0, 60, 0.9, 0.0, 5, 2]
 
     def right(arrays: Sequence[Any]) -> bool:
         x, tokens = arrays[:2]
         drawn = drawn_of_arrays(np.zeros((2, 1)), 5, 2)
         for row, token, u in zip(x.astype(np.float64), tokens, drawn[:, 0]):
-            order = np.argsort(-row, kind="stable")[:40]
+            order = np.argsort(-row, kind="stable")[:60]
             sums = np.exp(row[order]).cumsum()
-            order = np.sort(order[sums - np.exp(row[order]) < 0.7 * sums[-1]])
+            order = np.sort(order[sums - np.exp(row[order]) < 0.9 * sums[-1]])
             up_to = np.exp(row[order]).cumsum()
             if token != order[(up_to <= u * up_to[-1]).sum()]:
                 return False
         return True
 
     text = partial(sample_text, SampleConfig("f32", 64, 64, "kp"))
-    return Subject(f"sample of the candidates of {n} logits", text, "launch", [make], right)
+    return Subject(f"sample of the candidates of {n} logits", text, "launch", [make], right, lower=_LOWER)
 
 
 def _adamw(vector: int) -> Subject:

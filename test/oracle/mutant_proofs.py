@@ -207,6 +207,16 @@ def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return "the groups left are empty, their copies lie past K: a block that ends with a copy in flight is reported"
 
 
+def _lower_bound(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A loop that counts the groups that reach a bound, or that refines it, has fewer iterations."""
+    fewer = ("a loop ends one step earlier", "a loop begins one step later")
+    if not subject.lower or mutation.kind != "bound" or mutation.what not in fewer or op.name != "scf.for":
+        return ""
+    inside = {o.name for o in op.walk()}
+    # Loops that append candidates have atomics, but no ballots.
+    return subject.lower if any("vote" in name for name in inside) else ""
+
+
 def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for one stage was moved across a read of another stage, or across the copies into a third."""
     if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
@@ -546,6 +556,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _producer,
     _regrouped,
     _ahead,
+    _lower_bound,
     _other_stage,
     _nothing_left,
     _elsewhere,
