@@ -1,7 +1,8 @@
 """Torch modules: the layers of a transformer block, and linear, grouped and convolution layers with an activation.
 
 Parameters that have another type than the input are converted to it in each call.  A model with f32 parameters and
-16-bit activations thus trains in mixed precision: its optimizer updates the f32 parameters.
+16-bit activations thus trains in mixed precision: its optimizer updates the f32 parameters.  In ``torch.autocast`` the
+activations may be f32 as well.
 
 >>> layer = MLP(64, 128, run_on="cpu")
 >>> layer.up.weight.shape, layer.down.weight.shape
@@ -19,6 +20,7 @@ from typing import Any, overload
 import torch
 
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
+from cute_dialect.op.execute.autocast import is_autocast
 from cute_dialect.op.functions.attention import attention
 from cute_dialect.op.functions.conv import conv2d
 from cute_dialect.op.functions.embedding import embedding
@@ -38,8 +40,8 @@ def _like(parameter: torch.Tensor, x: torch.Tensor) -> torch.Tensor: ...
 @overload
 def _like(parameter: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None: ...
 def _like(parameter: torch.Tensor | None, x: torch.Tensor) -> torch.Tensor | None:
-    """Return a parameter in the type of ``x``."""
-    return parameter if parameter is None or parameter.dtype == x.dtype else parameter.to(x.dtype)
+    """Return a parameter in the type of ``x``, or as it is in ``torch.autocast``, where functions convert it."""
+    return parameter if parameter is None or parameter.dtype == x.dtype or is_autocast(x) else parameter.to(x.dtype)
 
 
 def _check_size(layer: str, name: str, size: object) -> None:
@@ -71,14 +73,16 @@ class Linear(torch.nn.Linear):
 
     def add(self, input: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return ``residual`` plus the result without its activation; the GEMM's epilogue adds them."""
-        if residual.shape != (*input.shape[:-1], self.out_features) or residual.dtype != input.dtype:
+        alike = residual.dtype == input.dtype or is_autocast(input)
+        if residual.shape != (*input.shape[:-1], self.out_features) or not alike:
             raise ArgumentError(
                 f"Linear.add: residual has shape {tuple(residual.shape)} and dtype {residual.dtype}; it must be "
                 f"{(*input.shape[:-1], self.out_features)} of {input.dtype}"
             )
         a, c = input.flatten(0, -2), residual.flatten(0, -2)
         weight, bias = _like(self.weight, input), _like(self.bias, input)
-        return mm(a, weight.t(), c=c, bias=bias, device=self.run_on).view(residual.shape)
+        dtype = residual.dtype if is_autocast(input) else None
+        return mm(a, weight.t(), c=c, bias=bias, dtype=dtype, device=self.run_on).view(residual.shape)
 
     def extra_repr(self) -> str:
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
@@ -273,10 +277,11 @@ class Attention(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         """Return (B, S, dim) for tokens (B, S, dim), plus ``residual`` if there is one."""
-        if x.ndim != 3 or x.dtype not in (torch.float16, torch.bfloat16):
+        types = (torch.float16, torch.bfloat16, *([torch.float32] if is_autocast(x) else []))
+        if x.ndim != 3 or x.dtype not in types:
             raise ArgumentError(
                 f"Attention: x has shape {tuple(x.shape)} and dtype {x.dtype}; pass (B, S, {self.qkv.in_features}) of "
-                "f16 or bf16 (the parameters may stay f32)"
+                "f16 or bf16 (the parameters may stay f32), or of f32 in torch.autocast"
             )
         joined = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_dim)
         q, k, v = joined.split([self.heads, self.kv_heads, self.kv_heads], 2)

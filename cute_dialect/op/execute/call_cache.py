@@ -4,8 +4,9 @@ A guard from torch recognizes a call like the previous one; other calls are look
 (:mod:`cute_dialect.op.execute.recording`) is replayed at the addresses of the new arguments.
 
 The key has everything that the checks and the kernel choice depend on, except addresses:  Python types, shapes,
-strides, element types and devices of the tensors, and the other arguments.  The low bits of addresses and the sets of
-tensors that share memory must match as well; otherwise the call is checked and computed as a new one.
+strides, element types and devices of the tensors, ``torch.autocast``, and the other arguments.  The low bits of
+addresses and the sets of tensors that share memory must match as well; otherwise the call is checked and computed as a
+new one.
 
 When the C++ extension has been loaded (:mod:`cute_dialect.runtime.native`), all recordings are forgotten, and the next
 calls are recorded again for C++.  Another thread may be recording or looking up a call meanwhile, so each cached call
@@ -30,6 +31,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
+from cute_dialect.op.execute.autocast import is_autocast
 from cute_dialect.op.execute.launcher import CURRENT
 from cute_dialect.op.execute.recording import is_eager, is_transformed, recorded
 from cute_dialect.runtime import native
@@ -439,9 +441,13 @@ def key_of(tensors: Sequence[Any], gradients: bool = True, places: bool = True) 
         gradients: the key contains whether the tensors require gradients.
         places: the key contains which tensors are passed several times; their guard differs.
     """
-    key: tuple[object, ...] = tuple([
-        (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), gradients and t.requires_grad)
-        for t in tensors
-    ])  # fmt: skip
+    key: tuple[object, ...] = tuple(
+        [
+            (type(t), t.shape, t.stride(), t.dtype, t.is_cuda, t.get_device(), gradients and t.requires_grad)
+            for t in tensors
+        ]
+    )
+    if tensors and is_autocast(tensors[0]):
+        key = ("autocast", *key)
     repeated = places and len(set(map(id, tensors))) < len(tensors)
     return (*key, *_first_places(tensors)) if repeated else key

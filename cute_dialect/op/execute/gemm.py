@@ -511,9 +511,10 @@ def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) ->
 
     def part_of(first: int, many: int, length: int) -> Operands:
         return Operands(
-            _along_k(x.a, -1, first * each, many, length), _along_k(x.b, -2, first * each, many, length),
+            _along_k(x.a, -1, first * each, many, length),
+            _along_k(x.b, -2, first * each, many, length),
             _part(workspace.memory, x.d, first, many, turned=turned),
-        )  # fmt: skip
+        )
 
     pieces = [(0, whole, each), (whole, 1 if rest else 0, rest)]
     if len(x.d.shape) == 3:  # Each slice is a batch.

@@ -34,6 +34,7 @@ from cute_dialect.op.execute.attention_backward import (
     choose_backward,
     computed_gradients,
 )
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
@@ -151,6 +152,16 @@ def attention(
         done = _KNOWN.again(how, *tensors)
         if done is not None:
             return done
+    if out is None and is_autocast(q):
+        return recast(
+            CALL, attention, {"q": q, "k": k, "v": v, "mask": mask}, causal=causal, scale=scale, window=window,
+            softcap=softcap, sinks=sinks, alibi_slopes=alibi_slopes, dropout_p=dropout_p, rng_state=rng_state, lse=lse,
+            layout=layout, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
+            max_seqlen_k=max_seqlen_k, seqused_k=seqused_k, page_table=page_table, seqused_q=seqused_q,
+            leftpad_k=leftpad_k, seqused_k_offset=seqused_k_offset, attention_chunk=attention_chunk,
+            q_descale=q_descale, k_descale=k_descale, v_descale=v_descale, dtype=dtype, deterministic=deterministic,
+            kernel=kernel, split_keys=split_keys, device=device, stream=stream, **run,
+        )  # fmt: skip
     check_flag(CALL, "lse", lse)
     if deterministic is not None:
         check_flag(CALL, "deterministic", deterministic)

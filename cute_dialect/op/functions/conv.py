@@ -15,6 +15,7 @@ from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.autocast import cast_arrays, disabled, is_autocast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import graph_key
@@ -303,6 +304,10 @@ def computed(
         done = KNOWN.again(key[0], *key[1])
         if done is not None:
             return done
+    if kind == FPROP and out is None and is_autocast(image):
+        cast = cast_arrays("conv", arrays, image)
+        with disabled(image):
+            return computed(rank, kind, cast, given, extras, device, stream, run, epilogue, args)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(image, torch.Tensor):
         tensors = [t for t in (*arrays.values(), *(args or {}).values()) if isinstance(t, torch.Tensor)]

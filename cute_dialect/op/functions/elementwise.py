@@ -29,6 +29,7 @@ from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.execute.autocast import F32_ELEMENTS, is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords, checks_keywords
@@ -136,6 +137,8 @@ class Elementwise:
             done = self._known.again(numbers, *tensors) if plain and not self._known.is_traced() else None
             if done is not None:
                 return done
+        if out is None and self.name in F32_ELEMENTS and is_autocast(arrays[0]):
+            return recast(self.name, lambda x: self(x, dtype=dtype, device=device), {"x": arrays[0]})
         if self._learns(tensors):
             if out is not None:
                 raise UnsupportedError(

@@ -31,6 +31,7 @@ from cute_dialect.op.execute.attention_backward import (
     choose_backward,
     launch_backward,
 )
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
@@ -208,6 +209,12 @@ def flex_attention(
     """
     if run:
         check_keywords(FLEX, flex_attention, run, spellings=_SPELLINGS)
+    if is_autocast(query):
+        return recast(
+            FLEX, flex_attention, {"query": query, "key": key, "value": value}, score_mod=score_mod,
+            block_mask=block_mask, scale=scale, enable_gqa=enable_gqa, return_lse=return_lse,
+            kernel_options=kernel_options, return_aux=return_aux, kernel=kernel, device=device, stream=stream, **run,
+        )  # fmt: skip
     if kernel_options is not None:
         raise UnsupportedError(f"{FLEX}: kernel_options are those of Triton kernels; omit them, or pass kernel=")
     check_flag(FLEX, "return_lse", return_lse)

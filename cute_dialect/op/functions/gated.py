@@ -74,7 +74,7 @@ def gated(
 
 def activated(
     x: Array, activation: str, device: object = None, stream: object = None, run: Interpreted | None = None
-) -> Any:  # fmt: skip
+) -> Any:
     """Compute :func:`gated` without gradients."""
 
     def compute() -> object:

@@ -17,6 +17,7 @@ from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix, operands_of
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays, number
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import is_transformed, needs_gradients
@@ -105,6 +106,12 @@ def mm(
         done = _MM.again((dtype, True), a, b) if out is None else _MM.again((dtype, False), a, b, out)
         if done is not None:
             return done
+    if out is None and is_autocast(a):
+        return recast(
+            "mm", mm, {"a": a, "b": b}, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, hook=hook,
+            epilogue=epilogue, args=args, dtype=dtype, math=math, accumulator=accumulator, kernel=kernel,
+            split_k=split_k, device=device, stream=stream, **run,
+        )  # fmt: skip
     return _multiplied(
         2, a, b, out, alpha, beta, c, bias, activation, hook, epilogue, args, dtype, math, accumulator,
         KernelOverride(kernel, split_k), device, stream, run,
@@ -153,6 +160,12 @@ def bmm(
         done = _BMM.again((dtype, True), a, b) if out is None else _BMM.again((dtype, False), a, b, out)
         if done is not None:
             return done
+    if out is None and is_autocast(a):
+        return recast(
+            "bmm", bmm, {"a": a, "b": b}, alpha=alpha, beta=beta, c=c, bias=bias, activation=activation, hook=hook,
+            epilogue=epilogue, args=args, dtype=dtype, math=math, accumulator=accumulator, kernel=kernel,
+            split_k=split_k, device=device, stream=stream, **run,
+        )  # fmt: skip
     if is_per_matrix(alpha) or is_per_matrix(beta):
         if run:
             check_keywords("bmm", bmm, run)
@@ -434,6 +447,8 @@ def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = ""
         done = _LINEAR.again(how, x, weight) if bias is None else _LINEAR.again(how, x, weight, bias)
         if done is not None:
             return done
+    if is_autocast(x):
+        return recast("linear", linear, {"x": x, "weight": weight}, bias=bias, activation=activation, **more)
     for name in ("out", "c"):
         if name in more:
             raise UnsupportedError(f"linear: {name} is not supported; use mm or addmm")
@@ -490,6 +505,8 @@ def matmul(
         done = _MATMUL.again(how, a, b)
         if done is not None:
             return done
+    if is_autocast(a):
+        return recast("matmul", matmul, {"a": a, "b": b}, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
     _check_arrays("matmul", a=a, b=b)
     if 0 in (len(a.shape), len(b.shape)):
         raise ShapeError(

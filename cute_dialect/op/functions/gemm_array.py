@@ -19,6 +19,7 @@ from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import PointerArrayArguments, apart, on_the_cpu
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.pointer_arrays import check_results
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import mm
@@ -110,6 +111,13 @@ def mm_array(
     """
     if run:
         check_keywords("mm_array", mm_array, run)
+    first = As[0] if isinstance(As, list | tuple) and As else As
+    if outs is None and is_autocast(first):
+        return recast(
+            "mm_array", mm_array, {"As": As, "Bs": Bs}, Cs=Cs, shape=shape, element=element, layouts=layouts,
+            alpha=alpha, beta=beta, bias=bias, activation=activation, hook=hook, epilogue=epilogue, args=args,
+            dtype=dtype, math=math, accumulator=accumulator, split_k=split_k, device=device, stream=stream, **run,
+        )  # fmt: skip
     applied, tell = spelled(activation), run.pop("report", None)
     options = cast("CallOptions", dict(run) | ({} if device is None else {"device": device}))
     if stream is not None:
@@ -311,9 +319,11 @@ def explained_array(As: Array, Bs: Array, others: int = 4, **call: Any) -> GemmE
                 (tuple(which), cast("GemmExplanation", explained_array(lists[0], lists[1], others, **by_name)))
             )
         return ArrayExplanation(
-            operation="mm_array", flops=sum([x.flops for _, x in found]), parts=tuple(found),
+            operation="mm_array",
+            flops=sum([x.flops for _, x in found]),
+            parts=tuple(found),
             launches=(sum([x.launches[0] for _, x in found]), "the matrices have different strides or alignments"),
-        )  # fmt: skip
+        )
     sums = None if call.get("epilogue") is None else _sums(given, call.get("shape"))
     traced = None if sums is None else traced_of("mm_array", call["epilogue"], call.get("args") or {}, sums)
     plan, problem = _plan(

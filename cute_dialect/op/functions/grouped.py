@@ -21,6 +21,7 @@ from cute_dialect.op.arrays.library import stream_handle
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
 from cute_dialect.op.execute.launcher import CURRENT, unrecorded
@@ -300,9 +301,11 @@ def explained_lists(g: GroupedArguments) -> ListsExplanation:
             explained_list(NAME, plan, problems_of(NAME, plan.kinds, lists[0], lists[1], None, None, on_cpu=None)[0])
         )
     return ListsExplanation(
-        operation=NAME, flops=sum([x.flops for x in found]), parts=tuple(found),
+        operation=NAME,
+        flops=sum([x.flops for x in found]),
+        parts=tuple(found),
         launches=sum([x.launches for x in found]),
-    )  # fmt: skip
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------- groups
@@ -385,13 +388,23 @@ def grouped_mm(
         and schedule == "auto" and beta == 1.0 and (type(alpha) is float or type(alpha) is int) and alpha != 0
     )  # fmt: skip
     tensors = [t for t in (a, b, bias, offs, lengths, row_groups) if t is not None] if plain else []
-    how = () if not plain else (
-        alpha, applied, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None
-    )  # fmt: skip
+    how = (
+        ()
+        if not plain
+        else (alpha, applied, rest, dtype, bias is None, offs is None, lengths is None, row_groups is None)
+    )
     if plain and not is_traced():
         done = KNOWN.again(how, *tensors)
         if done is not None:
             return done
+    first = a[0] if is_list(a) and len(a) else a
+    if out is None and is_autocast(first):
+        return recast(
+            "grouped_mm", grouped_mm, {"a": a, "b": b}, offs=offs, lengths=lengths, row_groups=row_groups, c=c,
+            bias=bias, alpha=alpha, beta=beta, activation=activation, epilogue=epilogue, args=args, rest=rest,
+            schedule=schedule, gather=gather, dtype=dtype, math=math, accumulator=accumulator, kernel=kernel,
+            device=device, stream=stream, **run,
+        )  # fmt: skip
     if schedule not in SCHEDULES:  # Other values are schedules of the interpreter.
         schedule, run = "auto", {**run, "schedule": schedule}
     groups = {n: x for n, x in zip(GROUPS, (offs, lengths, row_groups)) if x is not None}

@@ -22,6 +22,7 @@ from cute_dialect.kernels.rows.config import BITS
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.functions.row_gradients import cross_entropy_backward
@@ -72,6 +73,12 @@ def linear_cross_entropy(
     """
     if unknown:
         check_keywords(CALL, linear_cross_entropy, unknown, interpreted=False)
+    if is_autocast(x):
+        return recast(
+            CALL, linear_cross_entropy, {"x": x, "weight": weight, "bias": bias}, target=target,
+            ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing, chunk=chunk,
+            device=device,
+        )  # fmt: skip
     if chunk is not None and (type(chunk) is not int or chunk < 1):
         raise ArgumentError(f"{CALL}: chunk is {chunk!r}; pass a positive number of rows, or None")
     if reduction not in REDUCTIONS:

@@ -22,6 +22,7 @@ from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.execute.autocast import is_autocast, recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.rows import choose_kernels, choose_transpose, launch_rows, loss_kernel
@@ -111,6 +112,8 @@ def _mapped(call: str, x: Any, dim: int, out: Any, device: object) -> Any:
         done = known.again(dim, x)
         if done is not None:
             return done
+    if out is None and is_autocast(x):
+        return recast(call, _mapped, {"x": x}, call=call, dim=dim, out=out, device=device)
     operators = _operators(call, out, x)
     if operators is not None and _is_last(x, dim):
         return _differentiable(call, dim, (x,), device, lambda: getattr(operators, call)(x))
@@ -290,6 +293,11 @@ def _norm(
         done = _normed_again(call, x, weight, bias, eps, residual)
         if done is not None:
             return done
+    if out is None and is_autocast(x):
+        return recast(
+            call, _norm, {"x": x, "weight": weight, "bias": bias, "residual": residual}, function=function,
+            names=names, given=(), normalized_shape=None, eps=eps, out=None, device=device, unknown={},
+        )  # fmt: skip
     if eps is not None:
         check_number(call, "eps", eps)
     operators = _operators(call, out, x, weight, bias, residual)
@@ -449,6 +457,8 @@ def _summed(call: str, x: Any, dim: int, keepdim: bool, device: object) -> Any:
         done = known.again((dim, keepdim), x)
         if done is not None:
             return done
+    if is_autocast(x):
+        return recast(call, _summed, {"x": x}, call=call, dim=dim, keepdim=keepdim, device=device)
     operators = _operators(call, None, x)
     if operators is not None and _is_last(x, dim):
         how = (dim, keepdim)
@@ -514,6 +524,11 @@ def cross_entropy(
             return done[0] if type(done) is tuple else done
     if unknown:
         check_keywords("cross_entropy", cross_entropy, unknown, interpreted=False)
+    if is_autocast(x):
+        return recast(
+            "cross_entropy", cross_entropy, {"x": x, "weight": weight}, target=target, ignore_index=ignore_index,
+            reduction=reduction, label_smoothing=label_smoothing, device=device,
+        )  # fmt: skip
     if weight is not None or label_smoothing:
         check_classes(x, weight, label_smoothing)
         if reduction not in REDUCTIONS:

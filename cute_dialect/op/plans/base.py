@@ -448,7 +448,7 @@ class Settings(Tiled):
         """Return the epilogue functor, if no epilogue is traced."""
         return EpilogueFunctor(
             self.kinds.d.element, 0, self._accumulator, clamp=self._clamp, activation=self._activation
-        )  # fmt: skip
+        )
 
     @property
     def alpha(self) -> float:

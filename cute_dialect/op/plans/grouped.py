@@ -479,9 +479,10 @@ class GroupedGemm(Tiled):
 
 
 _MATH = {
-    MathOperation.multiply_add_fast_f32: "3xtf32", MathOperation.multiply_add_fast_f16: "fast_f16",
+    MathOperation.multiply_add_fast_f32: "3xtf32",
+    MathOperation.multiply_add_fast_f16: "fast_f16",
     MathOperation.multiply_add_fast_bf16: "fast_bf16",
-}  # fmt: skip
+}
 
 
 class _Source(NamedTuple):

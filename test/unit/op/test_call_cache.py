@@ -312,6 +312,44 @@ def idle() -> Iterator[Seen]:
         yield found
 
 
+def test_calls_in_autocast_are_others(kernel: Noted) -> None:
+    """A call is replayed in ``torch.autocast`` only if it was recorded there."""
+    calls = calls_of(kernel)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert calls.again("how", A, B) is None and kernel.launched == []
+        calls.recorded("how", (A, B), lambda: multiplied(kernel, A, B))
+        assert calls.again("how", A, B) is not None and len(calls) == 2
+        with torch.autocast("cpu", enabled=False):
+            assert calls.again("how", A, B) is not None
+    assert calls.again("how", A, B) is not None and len(kernel.launched) == 3
+    calls = KnownCalls()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        calls.recorded("how", (A, B), lambda: multiplied(kernel, A, B))
+    assert calls.again("how", A, B) is None
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("gradients", [False, True])
+def test_autocast_replays_the_converted_call(seen: Seen, gradients: bool) -> None:
+    torch.manual_seed(1)
+    a, b = (x.requires_grad_(gradients) for x in (normal(16, 24, dtype=F32), normal(24, 32, dtype=F32)))
+
+    def step() -> list[Any]:
+        d = op.mm(a, b)
+        return [d, *(torch.autograd.grad(d, (a, b), torch.ones_like(d)) if gradients else ())]
+
+    exact = [step() for _ in range(3)][-1]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        first = [step() for _ in range(2)][-1]
+        launches = seen.first
+        found = step()
+    assert seen.first == launches
+    assert found[0].dtype == torch.bfloat16 and [x.dtype for x in found[1:]] == [F32] * len(found[1:])
+    assert all(torch.equal(x, y) for x, y in zip(found, first))
+    near(tuple(x.detach() for x in found), tuple(x.detach() for x in exact), 2e-2)
+    assert all(torch.equal(x, y) for x, y in zip(step(), exact))
+
+
 @pytest.mark.end_to_end
 @pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)

@@ -1,0 +1,108 @@
+"""``torch.autocast``: the argument types of functions that torch also computes in other types.
+
+A function calls :func:`recast` where no recorded call matched, so replayed calls pay nothing.  In ``torch.autocast`` no
+recording from outside matches: torch's guards and the keys of :mod:`cute_dialect.op.execute.call_cache` have its state.
+:func:`recast` converts the arguments, and calls the function again with autocast disabled::
+
+    with torch.autocast("cuda", torch.bfloat16):
+        op.mm(a, b)     # of f32: op.mm(a.bfloat16(), b.bfloat16())
+
+Gradients flow through the conversions, so they have the types of the arguments.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
+
+_LOWER = {
+    "mm": ("a", "b"), "bmm": ("a", "b"), "matmul": ("a", "b"), "grouped_mm": ("a", "b"), "mm_array": ("As", "Bs"),
+    "linear": ("x", "weight"), "conv": ("x", "f"), "attention": ("q", "k", "v", "mask"),
+    "flex_attention": ("query", "key", "value"), "linear_cross_entropy": ("x", "weight", "bias"),
+}  # fmt: skip
+"""Functions that compute in the type of autocast, and their arguments that are converted to it.
+
+Addends (``c``, ``bias``) keep their types, because the epilogue reads any.
+"""
+F32_ELEMENTS = ("exp", "log", "rsqrt", "softplus")
+"""Functions of elements that torch computes in f32 on GPUs."""
+_F32 = {
+    "cuda": ("cross_entropy", "layer_norm", "log_softmax", "logsumexp", "rms_norm", "softmax", "sum", *F32_ELEMENTS),
+    "cpu": ("cross_entropy",),
+}
+"""Functions that torch computes in f32, by device."""
+
+
+def is_autocast(x: Array) -> bool:
+    """Return True within ``torch.autocast`` for the device of a tensor; False for other arrays."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor) or x.device.type not in _F32:
+        return False
+    return torch.is_autocast_enabled(x.device.type)
+
+
+def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array], /, **others: object) -> Array:
+    """Call a function with autocast disabled, and its arrays in the types that autocast selects.
+
+    Args:
+        call: name of the public function.
+        function: takes the arrays and ``others`` by name.
+        arrays: arrays by name, the first one a tensor or a list of tensors; None for one that was not passed.
+    """
+    first = next(iter(arrays.values()))
+    x = first[0] if isinstance(first, list | tuple) else first
+    cast = cast_arrays(call, arrays, x)
+    with disabled(x):
+        return function(**cast, **others)
+
+
+def cast_arrays(call: str, arrays: Mapping[str, Array], x: Array) -> dict[str, Array]:
+    """Return arrays by name in the types that autocast selects for a function.
+
+    Args:
+        call: name of the public function.
+        x: a tensor of the call.
+    """
+    torch = sys.modules["torch"]
+    device, names = x.device.type, _LOWER.get(call)
+    if names is not None:
+        dtype = torch.get_autocast_dtype(device)
+    elif call in _F32[device]:
+        dtype = torch.float32
+    else:  # torch accepts parameters of other types
+        residual = arrays.get("residual")
+        dtype = x.dtype if residual is None else torch.promote_types(x.dtype, residual.dtype)
+    found: dict[str, Array] = {}
+    for name, value in arrays.items():
+        if names is not None and name not in names:
+            found[name] = value
+        elif isinstance(value, list | tuple):
+            found[name] = [_cast(y, dtype, device) for y in value]
+        else:
+            found[name] = _cast(value, dtype, device)
+    return found
+
+
+def _cast(x: Array, dtype: object, device: str) -> Array:
+    """Return a tensor of f32, f16 or bf16 in another type; other values as they are."""
+    torch = sys.modules["torch"]
+    if not isinstance(x, torch.Tensor) or x.dtype is dtype or x.device.type != device:
+        return x
+    return x.to(dtype) if x.dtype in (torch.float32, torch.float16, torch.bfloat16) else x
+
+
+def disabled(x: Array) -> AbstractContextManager[object]:
+    """Return a context in which autocast is disabled."""
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling():
+        return torch.autocast(x.device.type, enabled=False)
+    return torch._C._DisableAutocast()  # a third of the time

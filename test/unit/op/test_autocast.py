@@ -1,0 +1,148 @@
+"""Functions of ``op`` in ``torch.autocast`` on the interpreter, compared with torch's functions."""
+
+# pyright: basic
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cute_dialect import op
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+CPU: dict[str, Any] = {"device": "cpu"}
+TARGET, OFFS, MASK = torch.arange(24) % 40, torch.tensor([10, 24], dtype=torch.int32), torch.linspace(-1, 1, 400)
+MASK = MASK.view(20, 20)
+CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "mm": (op.mm, torch.mm, ((24, 32), (32, 40))),
+    "epilogue": (
+        lambda a, b, **k: op.mm(a, b, epilogue=lambda accum: accum * 2, **k), lambda a, b: torch.mm(a, b) * 2,
+        ((24, 32), (32, 40)),
+    ),
+    "addmm": (op.addmm, torch.addmm, ((24, 40), (24, 32), (32, 40))),
+    "bmm": (op.bmm, torch.bmm, ((2, 12, 32), (2, 32, 40))),
+    "matmul": (op.matmul, torch.matmul, ((2, 12, 32), (32, 40))),
+    "linear": (op.linear, F.linear, ((2, 12, 32), (40, 32), (40,))),
+    "grouped_mm": (
+        lambda a, b, **k: op.grouped_mm(a, b, OFFS, **k), lambda a, b: torch.cat([a[:10] @ b[0], a[10:] @ b[1]]),
+        ((24, 32), (2, 32, 40)),
+    ),
+    "lists": (lambda a, b, **k: op.grouped_mm([a, a], [b, b], **k)[1], torch.mm, ((24, 32), (32, 40))),
+    "mm_array": (lambda a, b, **k: op.mm_array([a, a], [b, b], **k)[1], torch.mm, ((24, 32), (32, 40))),
+    "conv1d": (op.conv1d, F.conv1d, ((2, 16, 9), (16, 16, 3), (16,))),
+    "conv2d": (op.conv2d, F.conv2d, ((2, 16, 6, 6), (16, 16, 3, 3), (16,))),
+    "scaled_dot_product_attention": (
+        lambda q, k, v, **n: op.scaled_dot_product_attention(q, k, v, MASK, **n),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, MASK), ((1, 2, 20, 32),) * 3,
+    ),
+    "linear_cross_entropy": (
+        lambda x, w, **k: op.linear_cross_entropy(x, w, TARGET, **k),
+        lambda x, w: F.cross_entropy(F.linear(x, w), TARGET), ((24, 32), (40, 32)),
+    ),
+    "cross_entropy": (
+        lambda x, **k: op.cross_entropy(x, TARGET, **k), lambda x: F.cross_entropy(x, TARGET), ((24, 40),)
+    ),
+    "softmax": (op.softmax, lambda x: torch.softmax(x, -1), ((24, 40),)),
+    "sum": (op.sum, lambda x: x.sum(-1), ((24, 40),)),
+    "exp": (op.exp, torch.exp, ((24, 40),)),
+    "layer_norm": (op.layer_norm, lambda x, w, b: F.layer_norm(x, (40,), w, b), ((24, 40), (40,), (40,))),
+    "rms_norm": (op.rms_norm, lambda x, w: F.rms_norm(x, (40,), w), ((24, 40), (40,))),
+}  # fmt: skip
+
+
+@pytest.mark.end_to_end
+@pytest.mark.filterwarnings("ignore:Mismatch dtype")
+@pytest.mark.parametrize("first", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CASES)
+def test_types_and_values_are_those_of_torch(name: str, first: Any) -> None:
+    torch.manual_seed(1)
+    ours, torchs, shapes = CASES[name]
+    tensors = [torch.randn(s, dtype=first if i == 0 else None).requires_grad_() for i, s in enumerate(shapes)]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, want = ours(*tensors, **CPU), torchs(*tensors)
+    assert found.dtype == want.dtype
+    grad = torch.randn_like(want)
+    gradients = (torch.autograd.grad(y, tensors, grad) for y in (found, want))
+    for x, y, t in zip(*gradients, tensors, strict=True):
+        assert x.dtype == t.dtype
+        torch.testing.assert_close(x, y, rtol=2e-2, atol=2e-2)
+    torch.testing.assert_close(found, want, rtol=2e-2, atol=2e-2)
+
+
+def test_unconverted_arguments() -> None:
+    """Types other than f32 and 16-bit floats, and calls with ``out``, are not converted."""
+    a, b = torch.randn(8, 16, dtype=torch.float64), torch.randn(16, 8, dtype=torch.float64)
+    out = torch.empty(8, 8)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert op.mm(a, b, device="cpu").dtype == torch.float64 == torch.mm(a, b).dtype
+        assert op.mm(a.float(), b.float(), out, device="cpu") is out
+        with torch.autocast("cpu", enabled=False):
+            assert op.mm(a.float(), b.float(), device="cpu").dtype == torch.float32
+        assert torch.is_autocast_enabled("cpu")
+    assert torch.equal(out, op.mm(a.float(), b.float(), device="cpu"))
+
+
+@pytest.mark.parametrize(("device", "name"), [
+    *[("CUDA", n) for n in ("exp", "layer_norm", "log", "log_softmax", "logsumexp", "nll_loss", "rms_norm", "rsqrt")],
+    *[("CUDA", n) for n in ("softmax", "softplus", "sum")], ("CPU", "cross_entropy_loss"),
+])  # fmt: skip
+def test_functions_in_f32_are_those_of_torch(device: str, name: str) -> None:
+    from cute_dialect.op.execute.autocast import _F32
+
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key(f"Autocast{device}")
+    names = {x.removeprefix("aten::").partition(".")[0] for x in registered}
+    known = _F32[device.lower()]
+    assert name in names
+    assert {"nll_loss": "cross_entropy", "cross_entropy_loss": "cross_entropy"}.get(name, name) in known
+    elements = ("abs", "erf", "exp2", "gelu", "mean", "relu", "sigmoid", "silu", "sqrt", "tanh")
+    assert not names & {*elements} and not {*known} & {*elements}
+
+
+@pytest.mark.slow
+def test_compile() -> None:
+    torch.manual_seed(1)
+
+    def block(x: Any, w: Any, g: Any) -> Any:
+        y = op.rms_norm(op.linear(x, w, **CPU), (40,), g, **CPU)
+        return op.softmax(op.mm(op.exp(y, **CPU), w, **CPU), **CPU)
+
+    tensors = [torch.randn(s).requires_grad_() for s in ((24, 32), (40, 32), (40,))]
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    for enabled in (True, False):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            found, want = compiled(*tensors), block(*tensors)
+        assert found.dtype == want.dtype == (torch.bfloat16 if enabled else torch.float32)
+        torch.testing.assert_close(found, want)
+        gradients = (torch.autograd.grad(y.float().square().sum(), tensors) for y in (found, want))
+        for x, y in zip(*gradients, strict=True):
+            assert x.dtype == torch.float32
+            torch.testing.assert_close(x, y)
+
+
+@pytest.mark.slow
+def test_modules_train_in_mixed_precision() -> None:
+    torch.manual_seed(1)
+    run: dict[str, Any] = {"run_on": "cpu"}
+    norm, attention, mlp = op.nn.RMSNorm(64, **run), op.nn.Attention(64, 2, **run), op.nn.MLP(64, 128, **run)
+    experts, conv = op.nn.Experts(64, 32, 4, 2, **run), op.nn.Conv2d(16, 8, 3, **run)
+    x = torch.randn(2, 9, 64, requires_grad=True)
+
+    def block(x: Any) -> Any:
+        x = attention(norm(x), x)
+        return mlp(norm(x), x)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = block(x)
+        assert found.dtype == torch.float32  # the residual keeps its type
+        assert mlp(found).dtype == experts(found).dtype == conv(torch.randn(1, 16, 6, 6)).dtype == torch.bfloat16
+        assert norm(found.bfloat16()).dtype == torch.bfloat16
+    want = block(x.bfloat16())
+    assert float((found - want.float()).detach().norm() / found.detach().norm()) < 2e-2
+    (found.sum() + experts(found.bfloat16()).float().sum()).backward()
+    parameters = [p for m in (norm, attention, mlp, experts) for p in m.parameters()]
+    assert all(p.grad is not None and p.grad.dtype == torch.float32 for p in parameters)
+    assert x.grad.dtype == torch.float32
