@@ -401,21 +401,6 @@ def _waited_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
     )
 
 
-def _nothing_to_order(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for the blocks of a cluster at the end of a thread."""
-    if mutation.kind != "drop" or op.name != "nvvm.cluster.wait":
-        return ""
-    at: Operation | None = op
-    while at is not None and not at.name.endswith("func"):
-        after = at.next_op
-        while after is not None:
-            if any(o.name in EFFECTS for o in after.walk()):
-                return ""
-            after = after.next_op
-        at = at.parent_op()
-    return "a wait orders what is after it (barrier.cluster.wait), and the thread ends"
-
-
 def _loads_before_both(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A barrier of a warp was moved before a wait for MMAs, or the wait after the barrier."""
     earlier = mutation.what == "nvvm.bar.warp.sync earlier"
@@ -568,7 +553,6 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _one_group,
     _waited_again,
     _loads_before_both,
-    _nothing_to_order,
     _all_start,
     _converges,
     _covered,
