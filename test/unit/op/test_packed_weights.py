@@ -169,7 +169,7 @@ def test_both_ways_agree(monkeypatch: pytest.MonkeyPatch, is_packed: bool) -> No
         (1024, 8192, 8192, "ui4-g128-bf16", True),
         (2048, 8192, 8192, "ui4-g32-bf16", True),
         (32768, 8192, 8192, "ui4-g128-bf16", False),
-        (2048, 5120, 1280, "ui4-g32-bf16", False),
+        (4096, 5120, 1280, "ui4-g32-bf16", False),
         (300, 2048, 8191, "ui4-g32-f16", True),
         (8, 131, 131, "ui4-g32-f32-z", True),
     ],

@@ -119,7 +119,7 @@ def test_torch() -> None:
 def test_explanation() -> None:
     packed = op.SparseWeight(np.zeros((4096, 2048), np.float16), np.zeros((64, 8192), np.int32))
     found = op.explain(op.mm_sparse, (4096, 4096), packed)
-    assert found.kernel == "sparse-f16-128x256-q2-c2-d" and found.flops == 2 * 4096**3
+    assert found.kernel == "sparse-f16-256x128-q3-c2-d-b1" and found.flops == 2 * 4096**3
     assert str(found).startswith("mm_sparse of 4096 x 4096 f16 and 4096 x 4096 2:4 sparse\n")
 
 
