@@ -85,7 +85,7 @@ COSTS = Costs(
     unpack=3.5, unpacked_bytes=3.3e6, gemm=5.0, margin=1.5,
 )  # fmt: skip
 """Costs on an H200, fitted to 226 times of 72 problems with a mean error of 4%. Steps of 112, 192, 224 and 240 columns
-are interpolated. Split-K slices of 48, 80 and more than 128 columns were timed with a slower reduction, and corrected."""
+are interpolated. Split-K slices of 48, 80 and more than 128 columns are corrected for a slower reduction."""
 
 _LEAST_STEPS = 4
 """Steps of K, of 128 each, of a split-K slice."""
