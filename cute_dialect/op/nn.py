@@ -19,8 +19,8 @@ from typing import Any, overload
 
 import torch
 
+from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
-from cute_dialect.op.execute.autocast import is_autocast
 from cute_dialect.op.functions.attention import attention
 from cute_dialect.op.functions.conv import conv2d
 from cute_dialect.op.functions.embedding import embedding

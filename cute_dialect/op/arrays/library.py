@@ -246,6 +246,15 @@ def chosen_device(device: Any) -> Any:
     return "cpu" if device is None and default_device() == "cpu" else device
 
 
+def is_autocast(x: object) -> bool:
+    """Return True within ``torch.autocast`` for the device of a torch tensor; False for other arrays."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor):
+        return False
+    device = cast(Any, x).device.type
+    return device in ("cuda", "cpu") and torch.is_autocast_enabled(device)
+
+
 def check_options(call: str, device: object, options: Mapping[str, object]) -> None:
     """Check the device and the options of the interpreter.  Raises OptionError, whose message names the call."""
     try:

@@ -42,14 +42,6 @@ _F32 = {
 """Functions that torch computes in f32, by device."""
 
 
-def is_autocast(x: Array) -> bool:
-    """Return True within ``torch.autocast`` for the device of a tensor; False for other arrays."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(x, torch.Tensor) or x.device.type not in _F32:
-        return False
-    return torch.is_autocast_enabled(x.device.type)
-
-
 def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array], /, **others: object) -> Array:
     """Call a function with autocast disabled, and its arrays in the types that autocast selects.
 

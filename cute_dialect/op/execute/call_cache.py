@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from cute_dialect.op.arrays.dtypes import tf32_allowed
-from cute_dialect.op.execute.autocast import is_autocast
+from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.execute.launcher import CURRENT
 from cute_dialect.op.execute.recording import is_eager, is_transformed, recorded
 from cute_dialect.runtime import native

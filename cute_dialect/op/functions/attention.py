@@ -21,7 +21,7 @@ from cute_dialect.kernels.attention.combine import CombineConfig, combine_text, 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.attention.dropout import kept_of_arrays
 from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
-from cute_dialect.op.arrays.library import call_operator
+from cute_dialect.op.arrays.library import call_operator, is_autocast
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
@@ -34,7 +34,7 @@ from cute_dialect.op.execute.attention_backward import (
     choose_backward,
     computed_gradients,
 )
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords

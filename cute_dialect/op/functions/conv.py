@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.conv.config import DGRAD, FPROP, WGRAD
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
+from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.autocast import cast_arrays, disabled, is_autocast
+from cute_dialect.op.execute.autocast import cast_arrays, disabled
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import graph_key

@@ -23,13 +23,14 @@ from cute_dialect.kernels.common.philox import index_shapes
 from cute_dialect.kernels.elementwise.graph import ELEMENTS, Plan, elementwise_text, kinds_of
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Input, Node, Output
 from cute_dialect.op.arrays.dtypes import compute_type, element_name, result_element
+from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.epilogue.output_layout import Making
 from cute_dialect.op.epilogue.tracer_values import Integer, Needed, Proxy
 from cute_dialect.op.epilogue.tracing import add_place, name_of
 from cute_dialect.op.errors import ArgumentError, DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
-from cute_dialect.op.execute.autocast import F32_ELEMENTS, is_autocast, recast
+from cute_dialect.op.execute.autocast import F32_ELEMENTS, recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords, checks_keywords

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from cute_dialect.kernels.attention.block_mask import block_counts_text
 from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.score_graph import ScoreGraph
-from cute_dialect.op.arrays.library import call_operator, check_options, chosen_device, gpu_here
+from cute_dialect.op.arrays.library import call_operator, check_options, chosen_device, gpu_here, is_autocast
 from cute_dialect.op.epilogue.score_functions import TracedScores, trace_scores
 from cute_dialect.op.errors import EpilogueError, OpError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
@@ -31,7 +31,7 @@ from cute_dialect.op.execute.attention_backward import (
     choose_backward,
     launch_backward,
 )
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix, operands_of
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays, number
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.recording import is_transformed, needs_gradients

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import both, checked_arithmetic, element_name, layout_name, result_of, tf32_allowed
-from cute_dialect.op.arrays.library import stream_handle
+from cute_dialect.op.arrays.library import is_autocast, stream_handle
 from cute_dialect.op.epilogue.bind import alone, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced, current
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import PointerArrayArguments, apart, on_the_cpu
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.pointer_arrays import check_results
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.functions.gemm import mm

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.op.arrays.dtypes import both, can_mix, checked_arithmetic, element_name, result_of, tf32_allowed
-from cute_dialect.op.arrays.library import stream_handle
+from cute_dialect.op.arrays.library import is_autocast, stream_handle
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, EpilogueError, OpError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.arguments import on_the_cpu
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls, is_traced
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
 from cute_dialect.op.execute.launcher import CURRENT, unrecorded

@@ -19,10 +19,10 @@ from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.rows.config import BITS
-from cute_dialect.op.arrays.library import call_operator
+from cute_dialect.op.arrays.library import call_operator, is_autocast
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.functions.row_gradients import cross_entropy_backward

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, overload
 from cute_dialect.kernels.copies.transpose import BYTES
 from cute_dialect.kernels.rows.sums import loss_parts
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.library import call_operator
+from cute_dialect.op.arrays.library import call_operator, is_autocast
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
-from cute_dialect.op.execute.autocast import is_autocast, recast
+from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.rows import choose_kernels, choose_transpose, launch_rows, loss_kernel
