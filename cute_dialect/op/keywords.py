@@ -178,6 +178,13 @@ class Missing:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _raise
 
 
+def type_name(x: object) -> str:
+    """Return the name of an argument's type for a message.  Raises ArgumentError if the argument is missing."""
+    if isinstance(x, Missing):
+        repr(x)
+    return type(x).__name__
+
+
 _ARRAY_ATTRIBUTES = frozenset(["__array__", "__array_interface__", "__cuda_array_interface__", "__dlpack__"])
 
 

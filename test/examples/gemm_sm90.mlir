@@ -163,7 +163,7 @@ module attributes {gpu.container_module} {
       %43 = cute.composition(%36, %4) : (!coord_tensor_4, !tile_2) -> !coord_tensor_5
       %44 = cute.make_coord(%39) : (i32) -> !cute.coord<"((_,?),_,_)">
       %45 = cute.slice(%43, %44) : !coord_tensor_5, !cute.coord<"((_,?),_,_)">
-      // A slot is released per warpgroup, or per warp if each warp reads A to registers itself.
+      // A slot is released per warpgroup, or per warp if each warp reads a part of it.
       %barrier_storage = cute.memref.alloc_smem() : !barrier_storage
       %46 = cute.get_iter(%barrier_storage) : !barrier_storage
       %barrier_storage_5 = cute.recast_iter(%46) : !cute.ptr<i8, smem, align<8>> to !cute.ptr<i64, smem>

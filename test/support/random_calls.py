@@ -1868,8 +1868,17 @@ def _adamw(d: Draw) -> Call:
 
 
 def public_functions() -> set[str]:
-    """Return the names of the functions of ``op`` that compute arrays from arrays."""
-    others = {"explain", "choose", "prefetch", "tune", "load", "get_allocated_size", "get_memory_pool"}
+    """Return the names of the functions of ``op`` that launch kernels."""
+    others = {
+        "attention_dropout_mask",
+        "explain",
+        "choose",
+        "prefetch",
+        "tune",
+        "load",
+        "get_allocated_size",
+        "get_memory_pool",
+    }
     functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # epilogue functors of plans
     found = {n for n in dir(op) if not n.startswith("_") and n.islower() and n not in others | functors}
     return {n for n in found if inspect.isfunction(x := getattr(op, n)) or isinstance(x, op.Elementwise)}

@@ -21,7 +21,7 @@ from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.pointer_arrays import table_like
-from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.keywords import check_keywords, type_name
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -144,7 +144,7 @@ def adamw_(
 
 def _checked_list(name: str, x: object) -> Sequence[Array]:
     if not isinstance(x, list | tuple):
-        raise ArgumentError(f"adamw_: {name} is of type {type(x).__name__}; pass a list of arrays")
+        raise ArgumentError(f"adamw_: {name} is of type {type_name(x)}; pass a list of arrays")
     return x
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.gemm.mixed_input import FLOATS, GROUPS, ROWS, WEIGHTS, Chunk
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import type_name
 
 SCALES = ("f16", "bf16", "f32")
 """Types of scales."""
@@ -96,9 +97,9 @@ class PackedWeight(NamedTuple):
 
 def checked_packed(call: str, packed: object) -> Format:
     """Return the format of an argument, whose data may be None.  Raises DtypeError, ShapeError, ArgumentError."""
-    if not hasattr(packed, "data") or not isinstance(packed, PackedWeight):
+    if not isinstance(packed, PackedWeight):
         raise DtypeError(
-            f"{call}: packed is of type {type(packed).__name__}; pass the result of op.pack_weight, op.pack_gptq or "
+            f"{call}: packed is of type {type_name(packed)}; pass the result of op.pack_weight, op.pack_gptq or "
             "op.pack_awq"
         )
     found = format_of(call, packed.format)

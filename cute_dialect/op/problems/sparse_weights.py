@@ -12,6 +12,7 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sparse import ROWS, STEP, THREADS, SparseConfig
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import type_name
 
 ELEMENTS = ("f16", "bf16")
 """Supported types."""
@@ -54,7 +55,7 @@ def check_problem(call: str, n: int, k: int) -> None:
 def check_sparse(call: str, w: object) -> None:
     """Raise DtypeError or ShapeError for an argument that is not the result of ``compress_2_4``."""
     if not isinstance(w, SparseWeight):
-        raise DtypeError(f"{call}: w is of type {type(w).__name__}; pass the result of op.compress_2_4")
+        raise DtypeError(f"{call}: w is of type {type_name(w)}; pass the result of op.compress_2_4")
     check_problem(call, *w.shape)
     wanted = metadata_shape(*w.shape)
     if tuple(w.metadata.shape) != wanted:

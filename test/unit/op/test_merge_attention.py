@@ -59,7 +59,7 @@ def test_merge_of_16_bit_results() -> None:
     assert (none == 0).all() and (log == -np.inf).all()
 
 
-@pytest.mark.sample("f32 24")
+@pytest.mark.sample("f32-24")
 @pytest.mark.parametrize(("element", "size"), [("f32", 24), ("f16", 136)], ids=lambda x: str(x))
 def test_merges_in_place(element: str, size: int) -> None:
     """The first result of row 0, both of row 1, and the second of row 2 have no keys."""

@@ -131,9 +131,9 @@ CALLS |= {name: partial(getattr(op, name), ROWS, ROWS) for name in OF_TWO}
 CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where, ROWS > 0, ROWS, ROWS)}
 
 COMPUTE_NOTHING = {
-    "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "tune",
+    "attention_dropout_mask", "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "tune",
 }  # fmt: skip
-"""Public functions without array operands, and ``tune``, which accepts only torch tensors on a GPU."""
+"""Public functions that launch no kernel, and ``tune``, which accepts only torch tensors on a GPU."""
 
 
 @pytest.fixture(autouse=True)
