@@ -45,10 +45,13 @@ from cute_dialect.kernels.rows.topk import (
 )
 from cute_dialect.lang.values.signature_types import Int, Value
 
-__all__ = ["SETTINGS", "SampleConfig", "choose_config", "passes_of", "sample_text"]
+__all__ = ["COLDEST", "HOTTEST", "SETTINGS", "SampleConfig", "choose_config", "passes_of", "sample_text"]
 
 SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed", "offset")
 """Settings, which are numbers or arrays."""
+
+COLDEST, HOTTEST = 2.0**-126, 2.0**126
+"""Least and greatest temperature except 0: log2(e) divided by them is a normal number of f32."""
 
 _THREADS, _FEW_ROWS = 512, 132
 """Threads of a block; up to this number of rows, a block has twice as many."""
@@ -237,7 +240,9 @@ def _filtered(own: Row, most: Value, top_k: Int, top_p: Value, least: Value) -> 
         wanted = cute.max(total * top_p, 2.0**-100)  # keeps the most probable token if top_p is 0
         other = _bisected(own, most, wanted, True, key)
         edge = _edge(own, most, other)
-        needed = cute.max(cute.math.ceil((wanted - edge.mass) / edge.each).to(cute.Int32), 1)
+        # The ratio is NaN or infinite in rows without a finite maximum.
+        ratio = cute.math.ceil((wanted - edge.mass) / edge.each)
+        needed = cute.where(ratio > 1.0, cute.where(ratio < 2.0**30, ratio, 2.0**30), 1.0).to(cute.Int32)
         # All equals are kept unless top-k has kept fewer.
         limit = cute.where(other == key, ties, edge.equal)
         is_all = top_p >= 1.0
@@ -498,6 +503,12 @@ def _drawn_of(own: Row, most: Value, codes: Value, kept: Value, u: Value) -> Val
     return column_of(codes[cute.where(place < 0, last, place)])
 
 
+def _clamped(x: Value, least: float, most: float, default: float) -> Value:
+    """Return a setting within its limits; NaN gives the default."""
+    x = cute.where(x == x, x, default)
+    return cute.where(x < least, least, cute.where(x > most, most, x))
+
+
 def _process(
     logits: cute.Tensor, tokens: cute.Tensor, numbers: Numbers, arrays: Arrays, c: SampleConfig, w: int
 ) -> None:
@@ -510,8 +521,13 @@ def _process(
     temperature, top_k, top_p, min_p, seed, offset = chosen
     if "temperature" in c.arrays:
         # A temperature of 0 selects the most probable token.
+        temperature = _clamped(temperature, 0.0, HOTTEST, 1.0)
         top_k = cute.where(temperature == 0.0, 1, top_k)
-        temperature = cute.where(temperature == 0.0, 1.0, temperature)
+        temperature = cute.where(temperature == 0.0, 1.0, cute.max(temperature, COLDEST))
+    if "top_p" in c.arrays:
+        top_p = _clamped(top_p, 0.0, 1.0, 1.0)
+    if "min_p" in c.arrays:
+        min_p = _clamped(min_p, 0.0, 1.0, 0.0)
     own = Row(logits, row, n, cute.ceil_div(n, c.segment), w, c, log2(2.718281828459045) / temperature)
     maxima = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))
     sums = cute.smem_tensor(cute.Float32, cute.make_layout(c.segments))

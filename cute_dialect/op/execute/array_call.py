@@ -198,9 +198,9 @@ class RowCall:
         """Return a contiguous copy of an array."""
         return self._copied(self.views[key])
 
-    def on_host(self, key: str) -> list[int]:
-        """Copy the integers of a vector to the host.  Waits for the GPU."""
-        return [int(n) for n in self._library.native(self.views[key]).tolist()]
+    def on_host(self, key: str) -> list[Any]:
+        """Copy the elements of an array to the host, as a flat list.  Waits for the GPU."""
+        return self._library.native(self.views[key]).reshape(-1).tolist()
 
     def wrong_type(self, key: str, wanted: str) -> DtypeError:
         """Return the error for an array of the wrong dtype."""

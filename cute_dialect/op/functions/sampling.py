@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.kernels.rows.sample import SETTINGS, choose_config
+from cute_dialect.kernels.rows.sample import COLDEST, HOTTEST, SETTINGS, choose_config
 from cute_dialect.kernels.rows.topk import longest_row
 from cute_dialect.op.arrays.library import call_operator, random_state
 from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
@@ -38,7 +38,7 @@ _TYPES = ("f32", "i32", "f32", "f32", "i64", "i64")
 """Types of the settings that are arrays."""
 
 _LIMITS: dict[str, tuple[float, float, str]] = {
-    "temperature": (0, 3e38, "0 or a positive number"), "top_k": (0, 2**31 - 1, "the number of tokens, or 0 for all"),
+    "temperature": (0, 3.4e38, "0 or a positive number"), "top_k": (0, 2**31 - 1, "the number of tokens, or 0 for all"),
     "top_p": (0, 1, "a number from 0 to 1"), "min_p": (0, 1, "a number from 0 to 1"),
     "seed": (-(2**63), 2**63 - 1, "an integer of 64 bits"), "offset": (-(2**63), 2**63 - 1, "an integer of 64 bits"),
 }  # fmt: skip
@@ -81,10 +81,11 @@ def sample(
             ``numpy.random``, unless ``temperature`` is the number 0.
         device, stream, run: as in :func:`cute_dialect.op.mm`, without its ``seed``.
 
-    The filters and the temperature may be arrays of one element per row, of f32 (``top_k`` of i32).
+    The filters and the temperature may be arrays of one element per row, of f32 (``top_k`` of i32).  Elements outside
+    the limits are errors in CPU memory.  In GPU memory they are clamped, and NaN is replaced by the default.
 
     Returns:
-        (…), i32.  A row with NaN or an infinite maximum gives any token.
+        (…), i32.  A row with NaN, with an infinite maximum or without a finite element gives any token.
 
     Raises:
         OpError: if the arguments are not supported.
@@ -180,6 +181,7 @@ def _launched(
             raise ShapeError(f"sample: {name} has shape {one.views[name].shape}; it must have one element")
         if name in SETTINGS[:4]:
             one.expect(name, shape)
+            _check_elements(one, name)
     filters = filters_of(numbers, arrays)
     c = choose_config(one.element, n, filters, tuple([x for x, t in names.items() if t is not None]), one.count)
     if c is None:
@@ -187,6 +189,7 @@ def _launched(
     temperature, top_k, *others = numbers
     if arrays[0] is None and temperature == 0:
         temperature, top_k = 1.0, 1
+    temperature = min(max(temperature, COLDEST), HOTTEST)
     with one.on():
         tokens = one.result(shape, "i32")
         if one.count:
@@ -194,6 +197,15 @@ def _launched(
             written = one.numbers(tokens)
             one.launch(sample_kernel(c), one.matrix("logits"), written, temperature, top_k, *others, *flat)
     return tokens
+
+
+def _check_elements(one: RowCall, name: str) -> None:
+    """Raise ArgumentError for an element outside the limits.  The kernel clamps elements in GPU memory."""
+    least, most, words = _LIMITS[name]
+    if one.views[name].device < 0:
+        for x in one.on_host(name):
+            if not least <= x <= most:
+                raise ArgumentError(f"sample: {name} has an element of {x}; each must be {words}")
 
 
 # ---------------------------------------------------------------------------------------------------------------- topk

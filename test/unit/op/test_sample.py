@@ -104,6 +104,67 @@ def test_special_values() -> None:
     assert op.sample(np.zeros(4, np.float32), device="cpu").shape == ()
 
 
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("settings", [{"top_p": 0.5}, {"top_k": 2, "top_p": 0.5, "min_p": 0.1}])
+def test_special_values_with_filters(settings: dict[str, Any]) -> None:
+    """Rows of NaN or infinities give any token; other rows of the call are correct."""
+    x = np.array([[np.nan, 1, 2], [np.inf, 0, np.inf], [-np.inf] * 3, [0, 9, 0]], np.float32)
+    tokens = op.sample(x, seed=1, device="cpu", **settings)
+    assert ((tokens >= 0) & (tokens < 3)).all() and tokens[3] == 1
+
+
+@pytest.mark.end_to_end
+def test_coldest_temperature() -> None:
+    """Temperatures whose reciprocals are infinite in f32, or that are 0 in f32, select the most probable token."""
+    x = logits_of(8, 100)
+    x[np.arange(8), np.arange(8) * 12] = 99
+    for temperature in (1e-40, 1e-300):
+        np.testing.assert_array_equal(op.sample(x, temperature=temperature, seed=1, device="cpu"), np.arange(8) * 12)
+
+
+WRONG = {
+    "temperature": ([np.nan, -1, -np.inf, np.inf, 1e-40], [1, 0, 0, 2.0**126, 2.0**-126]),
+    "top_k": ([-1, -(2**31), -7, -2, 2], [0, 0, 0, 0, 2]),
+    "top_p": ([np.nan, -1, 2, np.inf, -np.inf], [1, 0, 1, 1, 0]),
+    "min_p": ([np.nan, -1, 2, np.inf, -np.inf], [0, 0, 1, 1, 0]),
+}
+"""Elements outside the limits of settings, and those that the kernel uses in their places."""
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("capacity", [2048, 2])
+@pytest.mark.parametrize("names", [("temperature",), ("top_p",), ("min_p",), ("top_p", "min_p"), tuple(WRONG)])
+def test_elements_outside_the_limits(names: tuple[str, ...], capacity: int) -> None:
+    """The kernel clamps elements that the host cannot read: their tokens are those of elements within the limits."""
+    x = logits_of(5, 50)
+    letters = "".join({"temperature": "k", "top_k": "", "top_p": "p", "min_p": "m"}[n] for n in names)
+    c = choose_config("f32", 50, letters, names)
+    assert c is not None
+    kernel: Any = sample_kernel(c._replace(capacity=capacity)).compiled(cpu=True).kernel("launch")
+
+    def drawn(which: int) -> Any:
+        tokens = np.full(5, -1, np.int32)
+        arrays = {n: np.array(WRONG[n][which], np.int32 if n == "top_k" else np.float32) for n in names}
+        flat = [arrays[n] for n in WRONG if n in names]
+        kernel(x, tokens, 1.0, 0, 1.0, 0.0, 7, 3, *flat, device="cpu", checks=("race", "uninit"))
+        return tokens, arrays
+
+    found, (wanted, arrays) = drawn(0)[0], drawn(1)
+    np.testing.assert_array_equal(found, wanted)
+    # The numbers within the limits give the tokens of the exact distribution.
+    np.testing.assert_array_equal(wanted, check(x, **arrays))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_refused_elements(name: str) -> None:
+    """The host refuses elements of arrays in CPU memory, of any rank."""
+    kind = np.int32 if name == "top_k" else np.float32
+    for wrong in [w for w, used in zip(*WRONG[name]) if w != used and w != 1e-40]:
+        settings = np.array([[1, wrong]], kind)
+        with pytest.raises(op.ArgumentError, match=rf"^sample: {name} has an element of .*; each must be "):
+            op.sample(np.zeros((1, 2, 4), np.float32), device="cpu", **{name: settings})
+
+
 SCHEDULES = ["adversarial", "reverse", "random", "round-robin"]
 
 
