@@ -100,7 +100,8 @@ def adamw_(
 
     Args:
         params: contiguous arrays, f32, bf16 or f16.
-        grads: gradients, of the types and shapes of ``params``; copied if they are not contiguous.
+        grads: gradients, of the types and shapes of ``params``; copied if they are not contiguous.  A parameter whose
+            gradient is None is skipped; its moments may be None.
         exp_avgs, exp_avg_sqs: first and second moments, f32 or of the types of ``params``; updated in place.
         step: number of this step, 1 for the first one, or an f32 array of one element.
         lr: learning rate, or an f32 array of one element.
@@ -109,7 +110,8 @@ def adamw_(
         found_inf: f32 array of one element; if it is not 0, nothing changes.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
-    CUDA graphs and ``torch.compile`` need ``step`` as an array, since a number is a constant.
+    Arrays must not overlap; tied weights are passed once.  CUDA graphs and ``torch.compile`` need ``step`` as an array,
+    since a number is a constant.
 
     Raises:
         OpError: if the arguments are not supported.
@@ -120,6 +122,13 @@ def adamw_(
     for name, x in zip(_KINDS[1:], lists[1:]):
         if len(x) != len(lists[0]):
             raise ArgumentError(f"adamw_: {name} has {len(x)} arrays, but params has {len(lists[0])}; pass as many")
+    kept = [i for i, grad in enumerate(lists[1]) if grad is not None]
+    for name, x in zip(_KINDS, lists):
+        for i in kept:
+            if x[i] is None:
+                raise ArgumentError(f"adamw_: {name}[{i}] is None; pass an array, or None as grads[{i}] to skip it")
+    if len(kept) < len(lists[1]):
+        lists = tuple([[x[i] for i in kept] for x in lists])
     if type(maximize) is not bool:
         raise ArgumentError(f"adamw_: maximize is {maximize!r}; pass True or False")
     numbers = {"step": step, "lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
@@ -139,7 +148,7 @@ def adamw_(
 
         call_operator("adamw_", compute, lists[0][0], device, stream, run, "params")
         return
-    updated(lists, arrays, settings, device, stream, run)
+    updated(lists, arrays, settings, device, stream, run, kept)
 
 
 def _checked_list(name: str, x: object) -> Sequence[Array]:
@@ -178,8 +187,9 @@ def updated(
     device: object = None,
     stream: object = None,
     run: Interpreted | None = None,
+    indices: Sequence[int] | None = None,
 ) -> None:
-    """Compute :func:`adamw_` for numbers that are checked."""
+    """Compute :func:`adamw_` for numbers that are checked; ``indices`` are those of the parameters for errors."""
     torch = sys.modules.get("torch")
     # Gradients of autograd may be transposed; they are only read.
     lists = [lists[0], [_contiguous(t) for t in lists[1]], *lists[2:]]
@@ -187,7 +197,7 @@ def updated(
     key = tuple([(t.data_ptr(), t.shape, t.stride(), t.dtype) for x in lists for t in x]) if is_torch else None
     launches = _PREPARED.get(key)
     if launches is None:
-        launches = _launches(lists, device, stream, run)
+        launches = _launches(lists, device, stream, run, range(len(lists[0])) if indices is None else indices)
         if is_torch:
             _PREPARED[key] = launches
             while len(_PREPARED) > _MOST:
@@ -219,14 +229,19 @@ def _contiguous(t: Array) -> Array:
 
 
 def _launches(
-    lists: Sequence[Sequence[Array]], device: object, stream: object, run: Interpreted | None
+    lists: Sequence[Sequence[Array]],
+    device: object,
+    stream: object,
+    run: Interpreted | None,
+    indices: Sequence[int],
 ) -> list[_Launch]:
     """Check the arrays, and return the launches for them.  Raises OpError."""
-    names = [[f"{name}[{i}]" for i in range(len(x))] for name, x in zip(_KINDS, lists)]
+    names = [[f"{name}[{i}]" for i in indices] for name in _KINDS]
     given = {n: t for ns, x in zip(names, lists) for n, t in zip(ns, x)}
     one = RowCall("adamw_", given, device, tuple(given), _ELEMENTS, stream=stream, run=run)
     classes: dict[object, list[int]] = {}
     views = [_checked(one, of) for of in zip(*names)]
+    _check_overlap(one)
     for i, (p, _, m, _) in enumerate(views):
         if 0 not in p.shape:
             # On the CPU each parameter has a launch, because no view reaches several arrays.
@@ -257,6 +272,21 @@ def _checked(one: RowCall, names: Sequence[str]) -> list[ArrayView]:
         if 0 not in view.shape and not is_contiguous(view):
             raise LayoutError(f"adamw_: {name} has strides {view.strides}; pass contiguous arrays")
     return views
+
+
+def _check_overlap(one: RowCall) -> None:
+    """Raise LayoutError if an array that is written shares memory with another one; all are contiguous."""
+    spans: list[tuple[int, int, bool, str]] = []
+    for name, view in one.views.items():
+        size = prod(view.shape) * BITS[view.dtype] // 8
+        if size:
+            spans.append((view.pointer, view.pointer + size, not name.startswith("grads"), name))
+    ends = {True: (0, ""), False: (0, "")}  # the furthest ends of arrays that are written, or only read
+    for start, end, is_written, name in sorted(spans):
+        for written, (last, other) in ends.items():
+            if start < last and (written or is_written):
+                raise LayoutError(f"adamw_: {name} overlaps {other}; pass separate memory, and tied parameters once")
+        ends[is_written] = max(ends[is_written], (end, name))
 
 
 def _joined(views: Sequence[Sequence[ArrayView]], members: Sequence[int]) -> _Launch:

@@ -146,6 +146,69 @@ def test_compiled() -> None:
     assert all(torch.equal(x[0], y[0]) for x, y in zip(made, same)) and torch.equal(found, made[0][0] + 1)
 
 
+def test_no_gradient() -> None:
+    """A parameter without a gradient stays, and may have no moments."""
+    made = [arrays_of((n,), np.float32, np.float32) for n in (3, 5, 7)]
+    same, wanted = made[1][0].copy(), [exact(made[i], 2) for i in (0, 2)]
+    params, grads, m, v = [list(x) for x in zip(*made)]
+    grads[1] = m[1] = v[1] = None
+    ADAMW(params, grads, m, v, 2, **HOW, device="cpu")
+    for i, want in zip((0, 2), wanted):
+        for found, x in zip((params[i], m[i], v[i]), want):
+            compare(found, x)
+    np.testing.assert_array_equal(params[1], same)
+    ADAMW([params[1]], [None], [None], [None], 2, device="cpu")
+    np.testing.assert_array_equal(params[1], same)
+    with pytest.raises(op.ShapeError, match=r"grads\[2\] has shape \(2,\)"):  # numbered as the caller does
+        ADAMW(params, [*grads[:2], grads[2][:2]], m, v, 2, device="cpu")
+
+
+def fresh() -> list[Any]:
+    return [np.ones(8, np.float32) for _ in range(8)]
+
+
+def overlapping(first: int, second: int) -> list[Any]:
+    """Lists of two parameters, where two of the eight arrays share four elements."""
+    arrays, memory = fresh(), np.ones(12, np.float32)
+    arrays[first], arrays[second] = memory[:8], memory[4:]
+    return [arrays[i : i + 2] for i in range(0, 8, 2)]
+
+
+NAMES = [f"{name}[{i}]" for name in ("params", "grads", "exp_avgs", "exp_avg_sqs") for i in range(2)]
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0), (2, 0), (1, 3), (4, 6), (7, 5), (6, 3), (2, 7)])
+def test_overlap(first: int, second: int) -> None:
+    with pytest.raises(op.LayoutError) as e:
+        ADAMW(*overlapping(first, second), 1, device="cpu")
+    assert f"{NAMES[second]} overlaps {NAMES[first]}; pass" in str(e.value)
+
+
+def test_overlap_of_what_is_read() -> None:
+    """Gradients may share memory; a parameter that comes twice, or is its own gradient, is refused."""
+    ADAMW(*overlapping(2, 3), 1, device="cpu")
+    p, _, m, v, *more = fresh()
+    for lists in (([p, p], more[:2], [m, more[2]], [v, more[3]]), ([p], [p], [m], [v]), ([p], [v], [m], [m])):
+        with pytest.raises(op.LayoutError, match="overlaps"):
+            ADAMW(*lists, 1, device="cpu")
+
+
+@pytest.mark.end_to_end
+def test_compiled_without_a_gradient() -> None:
+    torch = pytest.importorskip("torch")
+    p, q, g, m, v = (torch.full((4,), x) for x in (1.0, 2.0, 0.5, 0.0, 0.0))
+
+    def update(p: Any, q: Any, g: Any, m: Any, v: Any, step: Any) -> Any:
+        ADAMW([q, p], [None, g], [None, m], [None, v], step, **HOW)
+        return p + 1
+
+    wanted = exact([x.numpy() for x in (p, g, m, v)], 2)
+    torch.compile(update, fullgraph=True, backend="aot_eager")(p, q, g, m, v, torch.tensor([2.0]))
+    for found, x in zip((p, m, v), wanted):
+        compare(found.numpy(), x)
+    assert torch.equal(q, torch.full((4,), 2.0))
+
+
 X = [np.ones(4, np.float32)]
 LISTS: Any = (X, X, X, X)
 
@@ -155,6 +218,8 @@ LISTS: Any = (X, X, X, X)
     [
         (lambda: ADAMW(X[0], X, X, X, 1), op.ArgumentError, "params is of type ndarray; pass a list"),
         (lambda: ADAMW(X, X, X, [], 1), op.ArgumentError, "exp_avg_sqs has 0 arrays, but params has 1"),
+        (lambda: ADAMW(X, X, [None], X, 1), op.ArgumentError, r"exp_avgs\[0\] is None; pass an array, or None"),
+        (lambda: ADAMW([None], X, X, X, 1), op.ArgumentError, r"params\[0\] is None"),
         (lambda: ADAMW(*LISTS, 0), op.ArgumentError, "step is 0; pass a number of at least 1, or an array"),
         (lambda: ADAMW(*LISTS, 1, beta1=1.0), op.ArgumentError, "beta1 is 1.0; pass a number from 0 to less"),
         (lambda: ADAMW(*LISTS, 1, lr=-1.0), op.ArgumentError, "lr is -1.0; pass a finite number"),
@@ -169,7 +234,7 @@ LISTS: Any = (X, X, X, X)
             r"params\[0\] has strides \(2,\); pass contiguous arrays",
         ),
         (
-            lambda: ADAMW(*LISTS, np.ones(2, np.float32), device="cpu"), op.ShapeError,
+            lambda: ADAMW(*[[x] for x in fresh()[:4]], np.ones(2, np.float32), device="cpu"), op.ShapeError,
             "step has shape",
         ),
     ],
