@@ -109,7 +109,13 @@ def checks_keywords(function: _F) -> _F:
 
 
 def _call_of(function: Callable[..., Any], args: Sequence[Any]) -> str:
-    return type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+    if function.__name__ == "__init__":
+        return type(args[0]).__name__
+    return f"{args[0].__name__}.{function.__name__}" if _is_classmethod(function) else function.__name__
+
+
+def _is_classmethod(function: Callable[..., Any]) -> bool:
+    return function.__code__.co_varnames[:1] == ("cls",)
 
 
 def _wrong_arguments(
@@ -120,10 +126,10 @@ def _wrong_arguments(
     places = [p for p in parameters if p.kind in _PLACES]
     required = [p.name for p in parameters if p.default is Parameter.empty and p.kind in (*_PLACES, *_NAMED)]
     given = {p.name for p in places[: len(args)]}
-    is_method = bool(places) and places[0].name == "self"
+    is_method = bool(places) and places[0].name in _RECEIVERS
     for name in required:
         if name not in given and name not in kwargs:
-            return _missing(call, name, [n for n in required if n != "self"])
+            return _missing(call, name, [n for n in required if n not in _RECEIVERS])
     if len(args) > len(places):
         most, found = len(places) - is_method, len(args) - is_method
         names = ", ".join([p.name for p in places[is_method:]])
@@ -138,6 +144,7 @@ def _wrong_arguments(
 
 _PLACES = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (Parameter.KEYWORD_ONLY,)
+_RECEIVERS = ("self", "cls")
 
 
 def _missing(call: str, name: str, required: Sequence[str]) -> ArgumentError:
@@ -150,7 +157,7 @@ def _names(function: Callable[..., Any]) -> tuple[str, ...]:
     while hasattr(wrapped, "__wrapped__"):
         wrapped = wrapped.__wrapped__
     code = wrapped.__code__
-    return tuple([n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"])
+    return tuple([n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n not in _RECEIVERS])
 
 
 class Missing:

@@ -170,6 +170,7 @@ class Embedding(torch.nn.Embedding):
 
     Args:
         padding_idx: index of a row of zeros without a gradient.
+        max_norm, norm_type, scale_grad_by_freq, sparse: must be the defaults, else UnsupportedError is raised.
         run_on: ``"cpu"`` runs on the interpreter.
     """
 
@@ -179,13 +180,53 @@ class Embedding(torch.nn.Embedding):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         *,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
         run_on: str | None = None,
     ):
+        if max_norm is not None:
+            raise UnsupportedError(
+                f"Embedding: max_norm={max_norm!r} is not supported; scale the rows of weight yourself"
+            )
+        if scale_grad_by_freq or sparse:
+            name = "sparse" if sparse else "scale_grad_by_freq"
+            raise UnsupportedError(f"Embedding: {name}=True is not supported; omit it: gradients are dense sums")
+        if padding_idx is not None and not (
+            type(padding_idx) is int and -num_embeddings <= padding_idx < num_embeddings
+        ):
+            raise ArgumentError(
+                f"Embedding: padding_idx is {padding_idx!r}; pass None, or an index of the {num_embeddings} rows"
+            )
         super().__init__(num_embeddings, embedding_dim, padding_idx, device=device, dtype=dtype)
         self.run_on = run_on
+
+    @classmethod
+    @checks_keywords
+    def from_pretrained(
+        cls,
+        embeddings: torch.Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        *,
+        run_on: str | None = None,
+    ) -> Embedding:
+        """Return a layer whose weight is ``embeddings``, without a copy; ``freeze`` omits its gradient."""
+        if not isinstance(embeddings, torch.Tensor) or embeddings.ndim != 2:
+            shown = tuple(embeddings.shape) if isinstance(embeddings, torch.Tensor) else type(embeddings).__name__
+            raise ArgumentError(f"Embedding.from_pretrained: embeddings is {shown}; pass a tensor (rows, columns)")
+        how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        layer = cls(*embeddings.shape, *how, device="meta", run_on=run_on)
+        layer.weight = torch.nn.Parameter(embeddings, requires_grad=not freeze)
+        return layer
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, embedding_dim) for indices (…)."""

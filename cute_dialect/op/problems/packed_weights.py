@@ -16,6 +16,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypeGuard
 
 from cute_dialect.kernels.gemm.mixed_input import FLOATS, GROUPS, ROWS, WEIGHTS, Chunk
+from cute_dialect.op.arrays.library import moved, safely_loaded
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import type_name
 
@@ -78,6 +79,7 @@ def format_of(call: str, text: str) -> Format:
     )
 
 
+@safely_loaded
 class PackedWeight(NamedTuple):
     """Weights as :func:`cute_dialect.op.pack_weight` returns them, for :func:`cute_dialect.op.mm_packed`."""
 
@@ -90,6 +92,10 @@ class PackedWeight(NamedTuple):
     def shape(self) -> tuple[int, int]:
         """Shape of the weights, (N, K)."""
         return self.n, self.k
+
+    def to(self, device: object) -> PackedWeight:
+        """Return the weights on a device of torch, as ``torch.Tensor.to``."""
+        return self._replace(data=moved("PackedWeight", self.data, device))
 
     def __repr__(self) -> str:
         return f"PackedWeight({self.n} x {self.k}, {self.format})"

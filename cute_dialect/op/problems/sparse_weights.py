@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sparse import ROWS, STEP, THREADS, SparseConfig
+from cute_dialect.op.arrays.library import moved, safely_loaded
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import type_name
 
@@ -18,6 +19,7 @@ ELEMENTS = ("f16", "bf16")
 """Supported types."""
 
 
+@safely_loaded
 class SparseWeight(NamedTuple):
     """Weights as :func:`cute_dialect.op.compress_2_4` returns them, for :func:`cute_dialect.op.mm_sparse`."""
 
@@ -29,6 +31,10 @@ class SparseWeight(NamedTuple):
         """Shape of the weights, (N, K)."""
         n, half = self.kept.shape
         return n, 2 * half
+
+    def to(self, device: object) -> SparseWeight:
+        """Return the weights on a device of torch, as ``torch.Tensor.to``."""
+        return SparseWeight(moved("SparseWeight", self.kept, device), moved("SparseWeight", self.metadata, device))
 
     def __repr__(self) -> str:
         n, k = self.shape

@@ -70,6 +70,47 @@ def test_module() -> None:
     torch.library.opcheck(torch.ops.cute.embedding.default, (layer.weight.detach(), indices, -1))
 
 
+@pytest.mark.end_to_end
+def test_from_pretrained() -> None:
+    torch = pytest.importorskip("torch")
+    table, indices = torch.randn(5, 8), torch.tensor([[4, 0], [1, 1]])
+    layer = op.nn.Embedding.from_pretrained(table, padding_idx=-4, run_on="cpu")
+    assert type(layer) is op.nn.Embedding and layer.weight.data_ptr() == table.data_ptr()
+    assert not layer.weight.requires_grad and layer.padding_idx == 1
+    assert torch.equal(layer(indices), table[indices])
+    trained = op.nn.Embedding.from_pretrained(table, False, run_on="cpu")
+    trained(indices).sum().backward()
+    assert trained.weight.grad[:, 0].tolist() == [1, 2, 0, 0, 1]
+
+
+@pytest.mark.end_to_end
+def test_errors_of_the_layer() -> None:
+    torch = pytest.importorskip("torch")
+    layer: Any = op.nn.Embedding
+    for refused in ({"max_norm": 1.0}, {"sparse": True}, {"scale_grad_by_freq": True}):
+        for make in (lambda how: layer(5, 8, **how), lambda how: layer.from_pretrained(torch.ones(5, 8), **how)):
+            with pytest.raises(op.UnsupportedError, match=f"{next(iter(refused))}=.* is not supported"):
+                make(refused)
+    with pytest.raises(op.ArgumentError, match="padding_idx is 5; pass None, or an index of the 5 rows"):
+        layer(5, 8, 5)
+    with pytest.raises(op.ArgumentError, match=r"embeddings is \(5,\); pass a tensor"):
+        layer.from_pretrained(torch.ones(5))
+    with pytest.raises(op.ArgumentError, match="padding_idx is 'a'; pass"):
+        layer.from_pretrained(torch.ones(5, 8), padding_idx="a")
+    with pytest.raises(
+        op.ArgumentError, match=r"Embedding.from_pretrained\(\) needs an argument 'embeddings'; .*: embeddings"
+    ):
+        layer.from_pretrained()
+    with pytest.raises(
+        op.ArgumentError, match=r"Embedding.from_pretrained\(\) has no .* 'freeze'\? Arguments: embeddings,"
+    ):
+        layer.from_pretrained(torch.ones(5, 8), freez=True)
+    with pytest.raises(op.ArgumentError, match=r"at most 7 positional arguments \(embeddings, .* passes 9;"):
+        layer.from_pretrained(*range(9))
+    with pytest.raises(op.ArgumentError, match="embeddings is list; pass a tensor"):
+        layer.from_pretrained([1.0])
+
+
 TABLE = np.zeros((4, 8), np.float32)
 
 

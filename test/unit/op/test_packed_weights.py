@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -439,3 +442,31 @@ def test_refusals(call: Any, kind: type[Exception], said: str, monkeypatch: pyte
     monkeypatch.setenv("CUTE_DEVICE", "cpu")
     with pytest.raises(kind, match=re.escape(said)):
         call()
+
+
+@pytest.mark.end_to_end
+def test_saved_and_moved() -> None:
+    """``torch.load`` reads the weights with its safe reader, and ``to`` moves them."""
+    torch = pytest.importorskip("torch")
+    packed, file = op.pack_weight(torch.zeros(8, 64).char(), torch.ones(8, 1).half(), device="cpu"), io.BytesIO()
+    torch.serialization.add_safe_globals([op.PackedWeight])  # torch may be newer here than the module
+    torch.save({"w": packed}, file)
+    file.seek(0)
+    found = torch.load(file, weights_only=True)["w"]
+    assert type(found) is op.PackedWeight and found.shape == packed.shape
+    assert all(torch.equal(x, y) if hasattr(x, "ndim") else x == y for x, y in zip(found, packed))
+    there = packed.to("meta")
+    assert type(there) is op.PackedWeight and all(getattr(x, "is_meta", True) for x in there)
+    assert there.shape == packed.shape and packed.to(torch.device("cpu")).data is packed.data
+    with pytest.raises(op.ArgumentError, match=r"device is torch\.float16; pass a device"):
+        packed.to(torch.float16)
+    with pytest.raises(op.ArgumentError, match="type ndarray; only torch tensors can be moved"):
+        packed._replace(data=packed.data.numpy()).to("cpu")
+
+
+@pytest.mark.end_to_end
+def test_safe_to_load() -> None:
+    """The class is registered where torch is imported first."""
+    pytest.importorskip("torch")
+    code = "import torch; from cute_dialect import op; assert op.PackedWeight in torch.serialization.get_safe_globals()"
+    subprocess.run([sys.executable, "-c", code], check=True)

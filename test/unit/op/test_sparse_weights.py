@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -152,3 +155,31 @@ W = weights(16, 32)
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.end_to_end
+def test_saved_and_moved() -> None:
+    """``torch.load`` reads the weights with its safe reader, and ``to`` moves them."""
+    torch = pytest.importorskip("torch")
+    packed, file = op.compress_2_4(torch.tensor(weights(8, 16)), device="cpu"), io.BytesIO()
+    torch.serialization.add_safe_globals([op.SparseWeight])  # torch may be newer here than the module
+    torch.save({"w": packed}, file)
+    file.seek(0)
+    found = torch.load(file, weights_only=True)["w"]
+    assert type(found) is op.SparseWeight and found.shape == packed.shape
+    assert all(torch.equal(x, y) if hasattr(x, "ndim") else x == y for x, y in zip(found, packed))
+    there = packed.to("meta")
+    assert type(there) is op.SparseWeight and all(getattr(x, "is_meta", True) for x in there)
+    assert there.shape == packed.shape and packed.to(torch.device("cpu")).kept is packed.kept
+    with pytest.raises(op.ArgumentError, match=r"device is torch\.float16; pass a device"):
+        packed.to(torch.float16)
+    with pytest.raises(op.ArgumentError, match="type ndarray; only torch tensors can be moved"):
+        packed._replace(kept=packed.kept.numpy()).to("cpu")
+
+
+@pytest.mark.end_to_end
+def test_safe_to_load() -> None:
+    """The class is registered where torch is imported first."""
+    pytest.importorskip("torch")
+    code = "import torch; from cute_dialect import op; assert op.SparseWeight in torch.serialization.get_safe_globals()"
+    subprocess.run([sys.executable, "-c", code], check=True)
