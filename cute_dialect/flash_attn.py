@@ -30,13 +30,14 @@ import torch.nn.attention
 from torch import Tensor
 
 from cute_dialect import op
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.execute.attention import state_of_call
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions.attention import SDPA_ARGUMENTS
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.operators.attention import gradients
 from cute_dialect.op.operators.attention_matmuls import Mask, Saved
-from cute_dialect.op.problems.attention import DESCALES
+from cute_dialect.op.problems.attention import CALL, DESCALES
 from cute_dialect.runtime.settings import flag
 
 __all__ = [
@@ -50,6 +51,17 @@ _UNSUPPORTED = (
     "qv", "rotary_seqlens", "cu_seqlens_k_new", "score_mod", "mask_mod", "aux_tensors",
 )  # fmt: skip
 """Arguments of FlashAttention that may be None or 0 only."""
+_NAMES = {"scale": "softmax_scale", "window": "window_size", "sinks": "learnable_sink", "lse": "return_attn_probs"}
+"""Arguments of ``op.attention`` -> those of FlashAttention."""
+_CACHE_NAMES = {
+    **_NAMES, "k": "k_cache", "v": "v_cache", "seqused_k": "cache_seqlens", "leftpad_k": "cache_leftpad",
+    "lse": "return_softmax_lse", "split_keys": "num_splits",
+}  # fmt: skip
+_APPENDED_NAMES = {
+    "seqused_k": "cache_seqlens", "cos": "rotary_cos", "sin": "rotary_sin", "interleaved": "rotary_interleaved",
+    "offsets": "cache_seqlens", "positions": "cache_seqlens", "x": "q",
+}  # fmt: skip
+"""Arguments of ``op.append_kv`` and ``op.rope`` -> those of FlashAttention."""
 
 
 def flash_attn_func(
@@ -67,25 +79,36 @@ def flash_attn_func(
     call = "flash_attn_func"
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k", k, "(B, S, H, D)")
-    others = _checked(flash_attn_func, more)
-    found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
-        lse=return_attn_probs, layout="bshd", deterministic=deterministic or None, device=_device(q),
-        **others, **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
-    )  # fmt: skip
+    others = _checked(flash_attn_func, more, softmax_scale)
+    try:
+        found = op.attention(
+            q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
+            lse=return_attn_probs, layout="bshd", deterministic=deterministic or None, device=_device(q),
+            **others, **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
+        )  # fmt: skip
+    except OpError as e:
+        raise renamed(e, call, CALL, arguments=_NAMES) from None
     return (*found, None) if return_attn_probs else found
 
 
 def flash_attn_qkvpacked_func(qkv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_func` of queries, keys and values in one tensor, (B, S, 3, H, D)."""
-    q, k, v = _parts("flash_attn_qkvpacked_func", "qkv", qkv, "(B, S, 3, H, D)")
-    return flash_attn_func(q, k, v, *args, **more)
+    call = "flash_attn_qkvpacked_func"
+    q, k, v = _parts(call, "qkv", qkv, "(B, S, 3, H, D)")
+    try:
+        return flash_attn_func(q, k, v, *args, **more)
+    except OpError as e:
+        raise renamed(e, call, "flash_attn_func") from None
 
 
 def flash_attn_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_func` with keys and values in one tensor, (B, S, 2, H, D)."""
-    k, v = _parts("flash_attn_kvpacked_func", "kv", kv, "(B, S, 2, H, D)")
-    return flash_attn_func(q, k, v, *args, **more)
+    call = "flash_attn_kvpacked_func"
+    k, v = _parts(call, "kv", kv, "(B, S, 2, H, D)")
+    try:
+        return flash_attn_func(q, k, v, *args, **more)
+    except OpError as e:
+        raise renamed(e, call, "flash_attn_func") from None
 
 
 def flash_attn_varlen_func(
@@ -107,32 +130,45 @@ def flash_attn_varlen_func(
     """
     call = "flash_attn_varlen_func"
     _check_rank(call, "q", q, "(rows, H, D)")
-    others = _checked(flash_attn_varlen_func, more)
+    others = _checked(flash_attn_varlen_func, more, softmax_scale)
     table = page_table if block_table is None else block_table
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
         cu_seqlens_k = None
     is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is seqused_q
-    found = op.attention(
-        q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
-        lse=return_attn_probs, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
-        max_seqlen_k=max_seqlen_k, seqused_q=seqused_q, seqused_k=seqused_k, page_table=table, layout="bshd",
-        deterministic=deterministic or None, device=_device(q),
-        **others, **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
-    )  # fmt: skip
+    try:
+        found = op.attention(
+            q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
+            lse=return_attn_probs, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
+            max_seqlen_k=max_seqlen_k, seqused_q=seqused_q, seqused_k=seqused_k, page_table=table, layout="bshd",
+            deterministic=deterministic or None, device=_device(q),
+            **others, **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
+        )  # fmt: skip
+    except OpError as e:
+        names = _NAMES if block_table is None else {**_NAMES, "page_table": "block_table"}
+        raise renamed(e, call, CALL, arguments=names) from None
     return (*found, None) if return_attn_probs else found
 
 
 def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_varlen_func` of queries, keys and values in one tensor, (rows, 3, H, D)."""
-    q, k, v = _parts("flash_attn_varlen_qkvpacked_func", "qkv", qkv, "(rows, 3, H, D)")
-    return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *args, **more)
+    call = "flash_attn_varlen_qkvpacked_func"
+    q, k, v = _parts(call, "qkv", qkv, "(rows, 3, H, D)")
+    try:
+        return flash_attn_varlen_func(q, k, v, cu_seqlens, cu_seqlens, max_seqlen, max_seqlen, *args, **more)
+    except OpError as e:
+        names = {f"{name}_{x}": name for name in ("cu_seqlens", "max_seqlen") for x in "qk"}
+        raise renamed(e, call, "flash_attn_varlen_func", arguments=names) from None
 
 
 def flash_attn_varlen_kvpacked_func(q: Tensor, kv: Tensor, *args: Any, **more: Any) -> Any:
     """Return :func:`flash_attn_varlen_func` with keys and values in one tensor, (rows, 2, H, D)."""
-    k, v = _parts("flash_attn_varlen_kvpacked_func", "kv", kv, "(rows, 2, H, D)")
-    return flash_attn_varlen_func(q, k, v, *args, **more)
+    call = "flash_attn_varlen_kvpacked_func"
+    k, v = _parts(call, "kv", kv, "(rows, 2, H, D)")
+    try:
+        return flash_attn_varlen_func(q, k, v, *args, **more)
+    except OpError as e:
+        raise renamed(e, call, "flash_attn_varlen_func") from None
 
 
 def flash_attn_with_kvcache(
@@ -205,7 +241,8 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
     ) = numbers  # fmt: skip
     _check_rank(call, "q", q, "(B, S, H, D)")
     _check_rank(call, "k_cache", k_cache, "(B, S, H, D)")
-    others = _checked(flash_attn_with_kvcache, more)
+    others = _checked(flash_attn_with_kvcache, more, softmax_scale)
+    tables = {"page_table": "block_table"} if is_block_table else {}
     window_size = _window(call, window_size)
     for one, other, names in ((k, v, ("k", "v")), (rotary_cos, rotary_sin, ("rotary_cos", "rotary_sin"))):
         if (one is None) != (other is None):
@@ -236,24 +273,33 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
     if k is not None and v is not None:
         if cache_seqlens is None:
             raise UnsupportedError(f"{call}: k is given without cache_seqlens; pass the numbers of keys in the cache")
-        op.append_kv(
-            k_cache, v_cache, k, v, used, page_table=table, cos=rotary_cos, sin=rotary_sin,
-            interleaved=rotary_interleaved, offsets=None if first is used else first, layout="bshd", device=_device(q),
-        )  # fmt: skip
+        try:
+            op.append_kv(
+                k_cache, v_cache, k, v, used, page_table=table, cos=rotary_cos, sin=rotary_sin,
+                interleaved=rotary_interleaved, offsets=None if first is used else first, layout="bshd",
+                device=_device(q),
+            )  # fmt: skip
+        except OpError as e:
+            raise renamed(e, call, "append_kv", arguments=_APPENDED_NAMES | tables) from None
     if rotary_cos is not None and rotary_sin is not None:
         # Without a mask all queries have the position of the first new key, as in FlashAttention.
         moves = causal or window_size != (-1, -1)
         place: dict[str, Any] = {"offsets": first} if moves else {"positions": first[:, None].expand(batch, q.shape[1])}
-        q = op.rope(
-            q, rotary_cos, rotary_sin, interleaved=rotary_interleaved, layout="bshd", device=_device(q), **place
-        )
-    return op.attention(
-        q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes,
-        seqused_k=used, seqused_k_offset=0 if k is None else k.shape[1], page_table=table, leftpad_k=cache_leftpad,
-        layout="bshd",
-        lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
-        **others, **_mask(call, causal, window_size, chunk, q.shape[1], False),
-    )  # fmt: skip
+        try:
+            q = op.rope(
+                q, rotary_cos, rotary_sin, interleaved=rotary_interleaved, layout="bshd", device=_device(q), **place
+            )
+        except OpError as e:
+            raise renamed(e, call, "rope", arguments=_APPENDED_NAMES) from None
+    try:
+        return op.attention(
+            q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes,
+            seqused_k=used, seqused_k_offset=0 if k is None else k.shape[1], page_table=table, leftpad_k=cache_leftpad,
+            layout="bshd", lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
+            **others, **_mask(call, causal, window_size, chunk, q.shape[1], False),
+        )  # fmt: skip
+    except OpError as e:
+        raise renamed(e, call, CALL, arguments=_CACHE_NAMES | tables) from None
 
 
 def _device(q: Tensor) -> str | None:
@@ -278,8 +324,8 @@ def _mask(call: str, causal: bool, window: Any, chunk: int, queries: int, is_squ
         given = f"window_size is {window}" if not chunk else f"attention_chunk is {chunk}"
         raise UnsupportedError(
             f"{call}: {given} without causal=True, which needs as many queries as keys"
-            f"{', in one tensor cu_seqlens_q and cu_seqlens_k' if 'varlen' in call else ''}; pass causal=True, or a "
-            "window without a limit"
+            f"{', in one tensor cu_seqlens_q and cu_seqlens_k' if 'varlen' in call else ''}; pass as many of both, or "
+            f"a mask to op.attention{', for one sequence at a time' if 'varlen' in call else ''}"
         )
     return {"causal": False, "window": (left, right), "attention_chunk": chunk}
 
@@ -290,12 +336,17 @@ def _window(call: str, window: Any) -> tuple[Any, Any]:
     return window[0], window[1]
 
 
-def _checked(function: Callable[..., Any], more: dict[str, Any]) -> dict[str, Any]:
+def _checked(function: Callable[..., Any], more: dict[str, Any], scale: object) -> dict[str, Any]:
     """Return further arguments of ``op.attention``: the sinks, and factors of 8-bit operands.
 
     Raises ArgumentError and UnsupportedError for arguments that are not supported.
     """
     call = function.__name__
+    if isinstance(scale, bool):  # by position, in the order of FlashAttention-3
+        raise UnsupportedError(
+            f"{call}: softmax_scale is {scale}; pass a number, and causal by name: positions are those of "
+            "FlashAttention-2"
+        )
     found = {"sinks": more.pop("learnable_sink", None), **{name: more.pop(name, None) for name in DESCALES}}
     for name, value in more.items():
         if name in _UNSUPPORTED and value is not None and not (type(value) is int and value == 0):
@@ -361,18 +412,14 @@ def sdpa_forward(
     if return_debug_mask:
         raise UnsupportedError(f"{call}: return_debug_mask is not supported by the CUTE backend; pass False")
     state = state_of_call(call, query, dropout_p, None)
-    with torch.no_grad():
-        out, lse = op.attention(
-            query,
-            key,
-            value,
-            causal=is_causal,
-            scale=scale,
-            dropout_p=dropout_p,
-            rng_state=state,
-            lse=True,
-            device=_device(query),
-        )
+    try:
+        with torch.no_grad():
+            out, lse = op.attention(
+                query, key, value, causal=is_causal, scale=scale, dropout_p=dropout_p, rng_state=state, lse=True,
+                device=_device(query),
+            )  # fmt: skip
+    except OpError as e:
+        raise renamed(e, call, CALL, arguments=SDPA_ARGUMENTS) from None
     if state is None:
         state = torch.zeros(2, dtype=torch.int64, device=query.device)
     offset = torch.zeros((), dtype=torch.uint64, device=query.device)

@@ -10,7 +10,8 @@ cute_dialect.op.errors.ShapeError: mm: out has shape (128, 255); pass out of sha
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import re
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from cute_dialect.errors import OpError
@@ -54,12 +55,27 @@ class EpilogueError(OpError):
 
 
 @contextmanager
-def named(call: str, *others: str) -> Generator[None]:
-    """Report errors of the inner calls ``others`` under the name ``call``."""
+def named(call: str, *others: str, arguments: Mapping[str, str] | None = None) -> Generator[None]:
+    """Report errors of the inner calls ``others`` under the name ``call``.
+
+    Args:
+        arguments: names of their arguments -> names that the caller used.
+    """
     try:
         yield
     except OpError as e:
-        name, colon, said = str(e).partition(":")
-        if colon and name in others:
-            raise type(e)(f"{call}:{said}") from None
-        raise
+        raise renamed(e, call, *others, arguments=arguments) from None
+
+
+def renamed(error: OpError, call: str, *others: str, arguments: Mapping[str, str] | None = None) -> OpError:
+    """Return an error of the inner calls ``others`` as one of ``call``; other errors are returned unchanged.
+
+    >>> print(renamed(ShapeError("mm: a has rank 3"), "matmul", "mm", arguments={"a": "input"}))
+    matmul: input has rank 3
+    """
+    name, colon, said = str(error).partition(":")
+    if not colon or name not in others:
+        return error
+    found = arguments or {}
+    said = re.sub(r"(?<![\w.'])[a-z]\w*(?!['\w])", lambda word: found.get(word[0], word[0]), said)
+    return type(error)(f"{call}:{said}")

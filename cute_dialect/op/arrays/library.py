@@ -110,6 +110,10 @@ class Library:
         """
         raise UnsupportedError(f"{call}: no random numbers can be drawn for arrays of {self.name}; pass {name}")
 
+    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
+        """Return a number as an f32 array () on the device of ``value``.  Raises UnsupportedError."""
+        raise UnsupportedError(f"{call}: {name} is a number; pass an f32 array of {self.name}")
+
     def clear(self, view: ArrayView) -> None:
         """Fill an array with zeros."""
         self.native(view)[...] = 0
@@ -138,6 +142,10 @@ class _Torch(Library):
 
     def random_state(self, call: str, value: Any, name: str = "rng_state") -> Any:
         return sys.modules["torch"].randint(1 << 62, (2,), device=value.device)
+
+    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
+        torch = sys.modules["torch"]
+        return torch.full((), number, dtype=torch.float32, device=value.device)
 
     def clear(self, view: ArrayView) -> None:
         self.native(view).zero_()
@@ -169,6 +177,10 @@ class _Numpy(Library):
         with nullcontext() if self.name == "numpy" else value.device:
             return self._module().random.randint(0, 1 << 62, 2, dtype="int64")
 
+    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
+        with nullcontext() if self.name == "numpy" else value.device:
+            return self._module().full((), number, dtype="float32")
+
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)
         steps = tuple([step * keep.dtype.itemsize for step in view.strides])
@@ -193,6 +205,22 @@ def _library(view: ArrayView, value: object) -> Library:
     if view.library == "numpy" or name == "cupy":
         return _Numpy("numpy" if view.library == "numpy" else "cupy")
     return Library(name if name != "builtins" else type(value).__name__)
+
+
+def scalar(call: str, name: str, number: float, value: Any) -> Any:
+    """Return a number as an f32 array () of the library and device of ``value``, or None if that is not an array.
+
+    Args:
+        call, name: the function and the argument, for errors.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _Torch("torch").scalar(call, name, number, value)
+    try:
+        found = _library(view_of(value), value)
+    except NotAnArray:
+        return None
+    return found.scalar(call, name, number, value)
 
 
 def random_state(call: str, value: Any, name: str = "rng_state") -> Any:
@@ -293,6 +321,13 @@ def check_options(call: str, device: object, options: Mapping[str, object]) -> N
         call_options.check_options({**options, "device": "gpu" if device is None else device})
     except call_options.OptionError as e:
         raise OptionError(f"{call}: {e}") from None
+
+
+def break_graph(call: str) -> None:
+    """Break the graph of torch.compile at a function, which ``fullgraph=True`` reports."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.compiler.is_compiling():
+        torch._dynamo.graph_break(msg=f"{call} is not supported in a graph; call it before torch.compile")
 
 
 def call_operator(

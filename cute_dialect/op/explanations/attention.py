@@ -34,7 +34,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
-from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, form_of, is_readable, numbers_of
+from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, factor_of, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
@@ -129,7 +129,8 @@ def explain_attention(
     more = {"cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k, "sinks": sinks, "alibi_slopes": alibi_slopes}
     more |= {"mask": mask, "seqused_k": seqused_k, "page_table": page_table}
     more |= {"seqused_q": seqused_q, "leftpad_k": leftpad_k}
-    more |= dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
+    factors = dict(zip(DESCALES, (q_descale, k_descale, v_descale)))
+    more |= {name: x if factor_of(name, x) is None else () for name, x in factors.items()}
     if dropout_p:
         more["rng_state"] = (2,) if rng_state is None else rng_state
     given = {name: x for name, x in more.items() if x is not None}

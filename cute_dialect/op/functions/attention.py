@@ -21,9 +21,9 @@ from cute_dialect.kernels.attention.combine import CombineConfig, combine_text, 
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.attention.dropout import kept_of_arrays
 from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_name
-from cute_dialect.op.arrays.library import call_operator, is_autocast
+from cute_dialect.op.arrays.library import call_operator, is_autocast, scalar
 from cute_dialect.op.arrays.operand_views import overlap
-from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, state_of_call, way_of
 from cute_dialect.op.execute.attention_backward import (
@@ -38,7 +38,17 @@ from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
-from cute_dialect.op.problems.attention import CALL, SPELLINGS, Numbers, direction_of, dropout_of, form_of, window_of
+from cute_dialect.op.problems.attention import (
+    CALL,
+    DESCALES,
+    SPELLINGS,
+    Numbers,
+    direction_of,
+    dropout_of,
+    factor_of,
+    form_of,
+    window_of,
+)
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -57,8 +67,8 @@ def attention(
     layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None, seqused_q: Array = None,
     leftpad_k: Array = None, seqused_k_offset: int = 0, attention_chunk: int = 0,
-    q_descale: Array = None, k_descale: Array = None, v_descale: Array = None, dtype: object = None,
-    deterministic: bool | None = None, out: Array = None,
+    q_descale: float | Array = None, k_descale: float | Array = None, v_descale: float | Array = None,
+    dtype: object = None, deterministic: bool | None = None, out: Array = None,
     kernel: AttentionConfig | str | None = None, split_keys: int | None = None, device: object = None,
     stream: object = None, **run: Unpack[Interpreted],
 ) -> Array:  # fmt: skip
@@ -108,8 +118,8 @@ def attention(
         seqused_k_offset: a number to add to each of ``seqused_k``, such as that of the keys just appended.
         attention_chunk: a query sees keys in its own chunk of this many keys only; 0 for no chunks.  The key aligned
             with the query determines the chunk.
-        q_descale, k_descale, v_descale: factors of 8-bit ``q``, ``k`` and ``v``: one number, or (B, H'), one for each
-            sequence and head of ``k``, f32, not negative; default: 1.
+        q_descale, k_descale, v_descale: factors of 8-bit ``q``, ``k`` and ``v``, above 0: a number, an f32 array (), or
+            (B, H'), one for each sequence and head of ``k``; default: 1.
         dtype: type of the result of 8-bit operands: bf16 (default), f16 or f32.
         deterministic: compute gradients with the same bits in each run; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
@@ -143,6 +153,9 @@ def attention(
         max_seqlen_k,
     )
     rng_state = state_of_call(CALL, q, dropout_p, rng_state)
+    descales = q_descale, k_descale, v_descale
+    if not (q_descale is k_descale is v_descale is None):
+        q_descale, k_descale, v_descale = (_factor(name, x, q) for name, x in zip(DESCALES, descales))
     more = (
         *(cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state),
         *(seqused_k, page_table, seqused_q, leftpad_k, q_descale, k_descale, v_descale),
@@ -217,6 +230,12 @@ def attended(
     return _KNOWN.call(how, tensors, compute)
 
 
+def _factor(name: str, given: float | Array, q: Array) -> Array:
+    """Return a factor of 8-bit operands as an array.  Raises OpError."""
+    number = factor_of(name, given)
+    return given if number is None else scalar(CALL, name, number, q)
+
+
 def _launched(
     q: Array, k: Array, v: Array, numbers: tuple[Any, ...], more: tuple[Any, ...], out: Array, device: object,
     stream: object, run: Interpreted | None,
@@ -250,14 +269,21 @@ def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[i
     [[[[1, 1, 1, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 0, 1, 1]]]]
     """
     call = "attention_dropout_mask"
-    if len(shape) != 4 or tuple(rng_state.shape) != (2,):
+    if not hasattr(rng_state, "shape") or not str(getattr(rng_state, "dtype", "")).endswith("int64"):
+        kind = getattr(rng_state, "dtype", type(rng_state).__name__)
+        raise DtypeError(f"{call}: rng_state is of type {kind}; pass a torch or numpy array (2,) of i64")
+    extents: Any = shape
+    is_shape = isinstance(extents, Sequence) and all([type(n) is int and n >= 0 for n in extents])
+    if not is_shape or len(shape) != 4 or tuple(rng_state.shape) != (2,):
         raise ShapeError(
-            f"{call}: rng_state has shape {tuple(rng_state.shape)} and shape is {tuple(shape)}; pass (2,), and four "
-            "extents (B, H, S, S')"
+            f"{call}: rng_state has shape {tuple(rng_state.shape)} and shape is {shape}; pass (2,), and four extents "
+            "(B, H, S, S') of 0 or more"
         )
     p = dropout_of(call, dropout_p)
     b, h, s, t = shape
-    return kept_of_arrays(rng_state, p, (b, h, s, t))
+    # Operators of torch and numpy do not support mixed signs.
+    signed = sys.modules["torch"].int64 if hasattr(rng_state, "data_ptr") else "int64"
+    return kept_of_arrays(rng_state.view(signed), p, (b, h, s, t))
 
 
 def _key(
@@ -316,6 +342,10 @@ def _operators(arrays: tuple[Any, ...], others: dict[str, Any], constants: dict[
     return CUTE
 
 
+SDPA_ARGUMENTS = {"q": "query", "k": "key", "v": "value", "mask": "attn_mask", "causal": "is_causal"}
+"""Arguments of :func:`attention` -> those of torch."""
+
+
 def scaled_dot_product_attention(
     query: Array, key: Array, value: Array, attn_mask: Array = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False, *, device: object = None, stream: object = None,
@@ -346,18 +376,13 @@ def scaled_dot_product_attention(
             f"{call}: query has {query.shape[1]} heads and key has {key.shape[1]}; pass equal numbers, or "
             "enable_gqa=True"
         )
-    found = attention(
-        query,
-        key,
-        value,
-        causal=is_causal,
-        scale=scale,
-        mask=attn_mask,
-        dropout_p=dropout_p,
-        device=device,
-        stream=stream,
-        **run,
-    )
+    try:
+        found = attention(
+            query, key, value, causal=is_causal, scale=scale, mask=attn_mask, dropout_p=dropout_p, device=device,
+            stream=stream, **run,
+        )  # fmt: skip
+    except OpError as e:
+        raise renamed(e, call, CALL, arguments=SDPA_ARGUMENTS) from None
     return found[:, 0] if rank == 3 else found
 
 

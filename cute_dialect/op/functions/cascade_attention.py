@@ -15,13 +15,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.op.arrays.library import call_operator
-from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError, named
 from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.execute.attention import check_call, computed_cascade
 from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
 from cute_dialect.op.problems.attention import (
+    CALL,
     LAYOUTS,
     SPELLINGS,
     Form,
@@ -141,6 +142,14 @@ def _launched(
     Args:
         given: the arrays, and ``out``.
     """
+    with named(CASCADE, CALL):
+        return _computed(given, numbers, device, stream, run)
+
+
+def _computed(
+    given: tuple[Array, ...], numbers: CascadeNumbers, device: object, stream: object, run: Interpreted | None
+) -> Array:
+    """Compute :func:`_launched`, with errors that may name :func:`cute_dialect.op.attention`."""
     causal, scale, softcap, lse, layout, grown, largest = numbers
     check_flag(CASCADE, "causal", causal)
     names = ("q", "k_shared", "v_shared", "k", "v", *_OTHERS, "out")

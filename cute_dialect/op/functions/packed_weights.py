@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from cute_dialect.kernels.gemm.mixed_input import FLOATS, mixed_input_text
 from cute_dialect.kernels.gemm.weight_packing import PackConfig, UnpackConfig, pack_text, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.arrays.library import call_operator, gpu_here
+from cute_dialect.op.arrays.library import break_graph, call_operator, gpu_here
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -83,6 +83,7 @@ def pack_weight(
     """
     if run:
         check_keywords("pack_weight", pack_weight, run)
+    break_graph("pack_weight")
     if isinstance(zeros, bool):
         raise ArgumentError(f"pack_weight: zeros is {zeros}; pass an array, one integer, or None for 0")
     zero = None
@@ -158,6 +159,7 @@ def pack_gptq(
     """
     if run:
         check_keywords("pack_gptq", pack_gptq, run, spellings=_SPELLINGS)
+    break_graph("pack_gptq")
     if type(zero_offset) is not int or zero_offset not in (0, 1):
         raise ArgumentError(f"pack_gptq: zero_offset={zero_offset!r} is not supported; use 0 or 1")
     bits = check_bits("pack_gptq", bits)
@@ -190,6 +192,7 @@ def pack_awq(
     """
     if run:
         check_keywords("pack_awq", pack_awq, run, spellings=_SPELLINGS)
+    break_graph("pack_awq")
     arrays = {"qweight": qweight, "scales": scales, "qzeros": qzeros}
     one = RowCall("pack_awq", arrays, device, ("scales",), ("i32",), stream=stream, run=run)
     return _from_words(one, "awq", 4, group, 0)

@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cute_dialect.kernels.gemm.sparse import CompressConfig, compress_text, expand_text, sparse_gemm_text
-from cute_dialect.op.arrays.library import call_operator, gpu_here
+from cute_dialect.op.arrays.library import break_graph, call_operator, gpu_here
 from cute_dialect.op.errors import ArgumentError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
@@ -53,6 +53,7 @@ def compress_2_4(w: Array, *, device: object = None, stream: object = None, **ru
     """
     if run:
         check_keywords("compress_2_4", compress_2_4, run)
+    break_graph("compress_2_4")
     if type(w).__name__.startswith("SparseSemiStructuredTensor"):
         w = w.to_dense()
     one = RowCall("compress_2_4", {"w": w}, device, (), ELEMENTS, stream=stream, run=run)

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 
 from cute_dialect.kernels.attention.config import BYTES, HEADS, OUTPUTS
 from cute_dialect.op.arrays.dtypes import checked_element
@@ -22,7 +24,7 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = [
     "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_lengths",
     "check_pages", "check_rising", "check_table", "direction_of", "dropout_of", "element_of", "element_unit",
-    "expanded_strides", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
+    "expanded_strides", "factor_of", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -290,16 +292,28 @@ def _check_descales(views: Mapping[str, ArrayView], form: Form) -> str:
             for b in range(form.batch):
                 for h in range(heads):
                     factor = _float_of(view, b * strides[0] + h * strides[1])
-                    if not 0 <= factor < math.inf:
+                    if not 0 < factor < math.inf:
                         raise UnsupportedError(f"{CALL}: {key} has an element {factor}; pass finite numbers above 0")
         found += key[0]
     return found
 
 
+def factor_of(key: str, factor: Any) -> float | None:
+    """Return a factor that is a number, or None if it is an array.  Raises UnsupportedError."""
+    is_flag = isinstance(factor, bool)
+    if not isinstance(factor, Real):
+        return None
+    if is_flag or not _RANGE[0] <= cast(Any, factor) <= _RANGE[1]:
+        raise UnsupportedError(f"{CALL}: {key} is {factor!r}; pass a number above 0 that is finite in f32, or an array")
+    return float(factor)
+
+
+_RANGE = 2.0**-149, (2 - 2**-23) * 2.0**127
+"""The least and the largest f32 number above 0."""
+
+
 def _float_of(view: ArrayView, offset: int) -> float:
     """Return an element of an f32 array in CPU memory."""
-    import ctypes
-
     return ctypes.c_float.from_address(view.pointer + 4 * offset).value
 
 
@@ -509,15 +523,11 @@ def check_rising(key: str, begins: Sequence[int], rows: int) -> None:
 
 def numbers_of(view: ArrayView) -> list[int]:
     """Return the elements of an i32 vector in CPU memory."""
-    import ctypes
-
     return list((ctypes.c_int32 * view.shape[0]).from_address(view.pointer))
 
 
 def element_of(view: ArrayView, *index: int) -> int:
     """Return an element of an i32 array in CPU memory."""
-    import ctypes
-
     offset = sum([i * step for i, step in zip(index, view.strides)])
     return ctypes.c_int32.from_address(view.pointer + 4 * offset).value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
@@ -128,6 +129,24 @@ def test_any_lengths(shape: Any, size: int, kind: Any, dtype: str, given: Any, b
     check(result, logs, (q, k, v), step, visible(queries, keys, *bounds), factors)
 
 
+@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+def test_numbers_are_factors() -> None:
+    """A number has the result of an array of it, for arrays of NumPy and of torch."""
+    torch = pytest.importorskip("torch")
+    x = normal(1, 2, 5, 32), normal(1, 1, 20, 32, seed=1), normal(1, 1, 20, 32, seed=2)
+    numbers = dict(zip(FACTORS, (2, 0.75, np.float32(1.5))))
+    arrays: dict[str, Any] = {name: np.full((1, 1), n, np.float32) for name, n in numbers.items()}
+    found, logs = op.attention(*x, **numbers, lse=True, device="cpu")
+    check(found, logs, x, op.explain(op.attention, *x, **numbers, lse=True).config.tile_n, factors=arrays)
+    tensors = [torch.from_numpy(t.view(np.uint8)).view(torch.float8_e4m3fn) for t in x]
+
+    def call(*x: Any) -> Any:
+        return op.attention(*x, q_descale=2, k_descale=0.75, v_descale=1.5)
+
+    again = torch.compile(call, fullgraph=True, backend="eager")(*tensors)
+    assert np.array_equal(again.float().numpy(), found.astype(np.float32))
+
+
 def test_errors() -> None:
     q, k = normal(1, 4, 8, 64), normal(1, 2, 16, 64)
     half = [x.astype(np.float16) for x in (q, k)]
@@ -141,6 +160,10 @@ def test_errors() -> None:
         ({"v_descale": one.astype(np.float64)}, op.DtypeError, "v_descale has dtype f64; pass an array of f32"),
         ({"q_descale": -one}, op.UnsupportedError, "q_descale has an element -1.0; pass finite numbers above 0"),
         ({"k_descale": one * np.inf}, op.UnsupportedError, "k_descale has an element inf"),
+        ({"q_descale": one * 0}, op.UnsupportedError, "q_descale has an element 0.0; pass finite numbers above 0"),
+        *[({"v_descale": x}, op.UnsupportedError, "v_descale is .*; pass a number above 0")
+          for x in (0, -1.5, True, math.nan, math.inf, 1e-60, 1e60, 10**400, np.float32(0))],
+        ({"q": half[0], "k": half[1], "v": half[1], "k_descale": 2.0}, op.UnsupportedError, "needs q, k and v of 8"),
         ({"dtype": "f8E4M3FN"}, op.DtypeError, "the result has dtype f8E4M3FN; use one of bf16, f16, f32"),
         ({"out": np.zeros((1, 4, 8, 64), np.float16), "dtype": "f32"}, op.DtypeError, "out has dtype f16; it must"),
         ({"q": q[..., :24], "k": k[..., :24], "v": k[..., :24]}, op.UnsupportedError,

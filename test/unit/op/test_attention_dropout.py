@@ -261,5 +261,15 @@ def test_errors_of_other_functions() -> None:
         op.attention_backward(Q, Q, Q, Q, Q, np.zeros((1, 2, 8), np.float32), dropout_p=0.1, device="cpu")
     with pytest.raises(op.ShapeError, match=r"rng_state has shape \(3,\) and shape is \(1, 2, 3\); pass \(2,\), and"):
         op.attention_dropout_mask(np.zeros(3, np.int64), 0.1, (1, 2, 3))  # pyright: ignore[reportArgumentType]
+    for state in ([7, 0], 7, np.zeros(2, np.int32)):
+        with pytest.raises(op.DtypeError, match=r"rng_state is of type .*; pass a torch or numpy array .* of i64"):
+            op.attention_dropout_mask(state, 0.1, (1, 1, 2, 2))
+    for shape in ((1, 1, -2, 2), (1, 1, 2.0, 2), 4):
+        with pytest.raises(op.ShapeError, match=r"shape is .*; pass .* four extents .* of 0 or more"):
+            op.attention_dropout_mask(np.zeros(2, np.int64), 0.1, shape)  # pyright: ignore[reportArgumentType]
+    signed = np.array([-7, 3])
+    want = op.attention_dropout_mask(signed, 0.5, (1, 1, 8, 8))
+    for state in (signed.view(np.uint64), torch.from_numpy(signed).view(torch.uint64)):
+        assert np.array_equal(np.asarray(op.attention_dropout_mask(state, 0.5, (1, 1, 8, 8))), want)
     with pytest.raises(op.UnsupportedError, match="return_debug_mask is not supported by the CUTE backend; pass False"):
         flash_attn.sdpa_forward(*[torch.from_numpy(Q)] * 3, 0.1, False, True)

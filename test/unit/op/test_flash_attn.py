@@ -195,7 +195,7 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
-        (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "pass causal=True, or"),
+        (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "or a mask to"),
         (lambda: flash_attn.flash_attn_func(Q.numpy(), K, K), op.DtypeError, "q is of type ndarray; pass a torch"),
         (lambda: flash_attn.flash_attn_func(Q[0], K, K), op.ShapeError, r"flash_attn_func: q has shape \(4, 2, 64\)"),
         (lambda: flash_attn.flash_attn_kvpacked_func(Q, K), op.ShapeError, r"pass a tensor \(B, S, 2, H, D\)"),
@@ -215,6 +215,38 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
         (
             lambda: flash_attn.flash_attn_func(Q, K, K, attention_chunk=4),
             op.UnsupportedError, "attention_chunk is 4 without causal=True, which needs as many queries as keys",
+        ),
+        (
+            lambda: flash_attn.flash_attn_func(Q, Q, Q, softmax_scale="a"),  # pyright: ignore[reportArgumentType]
+            op.UnsupportedError, "^flash_attn_func: softmax_scale is 'a'; pass a finite",
+        ),
+        (
+            lambda: flash_attn.flash_attn_func(Q, Q, Q, None, True),  # pyright: ignore[reportArgumentType]
+            op.UnsupportedError, "softmax_scale is True; pass a number, and causal by name",
+        ),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, cache_seqlens=1000),
+            op.ShapeError, "^flash_attn_with_kvcache: cache_seqlens has a length of 1000",
+        ),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, num_splits=-1),
+            op.UnsupportedError, "^flash_attn_with_kvcache: num_splits is -1",
+        ),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K.clone(), K, K, cache_seqlens=1000),
+            op.ShapeError, "^flash_attn_with_kvcache: cache_seqlens has",
+        ),
+        (
+            lambda: flash_attn.flash_attn_varlen_qkvpacked_func(torch.stack([Q[0]] * 3, 1), BEGINS[:1], 9),
+            op.ShapeError, r"^flash_attn_varlen_qkvpacked_func: cu_seqlens has shape \(1,\)",
+        ),
+        (
+            lambda: flash_attn.flash_attn_qkvpacked_func(torch.stack([Q] * 3, 2), softcap=-1.0),
+            op.UnsupportedError, "^flash_attn_qkvpacked_func: softcap is -1.0",
+        ),
+        (
+            lambda: op.scaled_dot_product_attention(Q, Q[..., :8], Q, device="cpu"),
+            op.ShapeError, "^scaled_dot_product_attention: key has shape",
         ),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q, Q), op.UnsupportedError, "without cache_seqlens"),
         (

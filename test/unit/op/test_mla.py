@@ -182,6 +182,22 @@ def test_functions_of_flash_mla() -> None:
         flash_mla_with_kvcache(q, pages, table, used, 576)
     with pytest.raises(op.UnsupportedError, match="indices is not supported; omit it"):
         flash_mla_with_kvcache(q, pages, table, used, 512, indices=table)
+    with pytest.raises(op.UnsupportedError, match="attn_sink is not supported; omit it"):
+        flash_mla_with_kvcache(q, pages, table, used, 512, attn_sink=q)
+    with pytest.raises(op.ArgumentError, match="has no argument 'block_tables'; did you mean 'block_table'"):
+        flash_mla_with_kvcache(q, pages, table, used, 512, attn_sink=None, block_tables=table)
+    with pytest.raises(op.DtypeError, match="flash_mla_with_kvcache: q is of type ndarray; pass a torch tensor"):
+        flash_mla_with_kvcache(q.numpy(), pages, table, used, 512)
+    with pytest.raises(op.ShapeError, match=r"^flash_mla_with_kvcache: cache_seqlens has a length of 5"):
+        flash_mla_with_kvcache(q, pages, table, used + 5, 512)
+    with pytest.raises(
+        op.ShapeError, match=r"^flash_mla_with_kvcache: block_table\[0, 0\] is 3; pass pages from 0 to 2"
+    ):
+        flash_mla_with_kvcache(q, pages, torch.full((2, 1), 3, dtype=torch.int32), used + 5, 512)
+    with pytest.raises(op.UnsupportedError, match=r"^flash_mla_with_kvcache: softmax_scale is 0.0"):
+        flash_mla_with_kvcache(q, pages, table, used, 512, softmax_scale=0.0)
+    with pytest.raises(op.ShapeError, match=r"^flash_mla_with_kvcache: k_cache has rows of 64 columns"):
+        flash_mla_with_kvcache(q, pages[..., :64], table, used, 512)
 
 
 @pytest.mark.slow

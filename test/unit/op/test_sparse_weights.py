@@ -183,3 +183,15 @@ def test_safe_to_load() -> None:
     pytest.importorskip("torch")
     code = "import torch; from cute_dialect import op; assert op.SparseWeight in torch.serialization.get_safe_globals()"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.end_to_end  # torch.compile is imported.
+def test_a_graph_cannot_compress() -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.from_numpy(W)
+    for call, name in (
+        (lambda: op.compress_2_4(w, device="cpu"), "compress_2_4"),
+        (lambda: op.pack_weight(w.to(torch.int8), w[:, :1], device="cpu"), "pack_weight"),
+    ):
+        with pytest.raises(RuntimeError, match=f"{name} is not supported in a graph; call it before torch.compile"):
+            torch.compile(call, fullgraph=True, backend="eager")()
