@@ -54,13 +54,23 @@ _UNSUPPORTED = (
 _NAMES = {"scale": "softmax_scale", "window": "window_size", "sinks": "learnable_sink", "lse": "return_attn_probs"}
 """Arguments of ``op.attention`` -> those of FlashAttention."""
 _CACHE_NAMES = {
-    **_NAMES, "k": "k_cache", "v": "v_cache", "seqused_k": "cache_seqlens", "leftpad_k": "cache_leftpad",
-    "lse": "return_softmax_lse", "split_keys": "num_splits",
-}  # fmt: skip
+    **_NAMES,
+    "k": "k_cache",
+    "v": "v_cache",
+    "seqused_k": "cache_seqlens",
+    "leftpad_k": "cache_leftpad",
+    "lse": "return_softmax_lse",
+    "split_keys": "num_splits",
+}
 _APPENDED_NAMES = {
-    "seqused_k": "cache_seqlens", "cos": "rotary_cos", "sin": "rotary_sin", "interleaved": "rotary_interleaved",
-    "offsets": "cache_seqlens", "positions": "cache_seqlens", "x": "q",
-}  # fmt: skip
+    "seqused_k": "cache_seqlens",
+    "cos": "rotary_cos",
+    "sin": "rotary_sin",
+    "interleaved": "rotary_interleaved",
+    "offsets": "cache_seqlens",
+    "positions": "cache_seqlens",
+    "x": "q",
+}
 """Arguments of ``op.append_kv`` and ``op.rope`` -> those of FlashAttention."""
 
 
@@ -415,9 +425,16 @@ def sdpa_forward(
     try:
         with torch.no_grad():
             out, lse = op.attention(
-                query, key, value, causal=is_causal, scale=scale, dropout_p=dropout_p, rng_state=state, lse=True,
+                query,
+                key,
+                value,
+                causal=is_causal,
+                scale=scale,
+                dropout_p=dropout_p,
+                rng_state=state,
+                lse=True,
                 device=_device(query),
-            )  # fmt: skip
+            )
     except OpError as e:
         raise renamed(e, call, CALL, arguments=SDPA_ARGUMENTS) from None
     if state is None:

@@ -29,8 +29,11 @@ __all__ = ["flash_mla_with_kvcache", "get_mla_metadata"]
 _UNSUPPORTED = ("attn_sink", "extra_k_cache", "extra_indices_in_kvcache", "topk_length", "extra_topk_length")
 """Arguments of FlashMLA that may be None only."""
 _NAMES = {
-    "page_table": "block_table", "seqused_k": "cache_seqlens", "scale": "softmax_scale", "cache": "k_cache",
-}  # fmt: skip
+    "page_table": "block_table",
+    "seqused_k": "cache_seqlens",
+    "scale": "softmax_scale",
+    "cache": "k_cache",
+}
 """Arguments of ``op.mla_decode`` -> those of FlashMLA."""
 
 

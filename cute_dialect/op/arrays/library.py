@@ -24,6 +24,7 @@ from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, nu
 from cute_dialect.runtime.call_options import device_number
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
     from cute_dialect.runtime.driver import Driver
 
 __all__ = [
@@ -110,10 +111,6 @@ class Library:
         """
         raise UnsupportedError(f"{call}: no random numbers can be drawn for arrays of {self.name}; pass {name}")
 
-    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
-        """Return a number as an f32 array () on the device of ``value``.  Raises UnsupportedError."""
-        raise UnsupportedError(f"{call}: {name} is a number; pass an f32 array of {self.name}")
-
     def clear(self, view: ArrayView) -> None:
         """Fill an array with zeros."""
         self.native(view)[...] = 0
@@ -142,10 +139,6 @@ class _Torch(Library):
 
     def random_state(self, call: str, value: Any, name: str = "rng_state") -> Any:
         return sys.modules["torch"].randint(1 << 62, (2,), device=value.device)
-
-    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
-        torch = sys.modules["torch"]
-        return torch.full((), number, dtype=torch.float32, device=value.device)
 
     def clear(self, view: ArrayView) -> None:
         self.native(view).zero_()
@@ -177,10 +170,6 @@ class _Numpy(Library):
         with nullcontext() if self.name == "numpy" else value.device:
             return self._module().random.randint(0, 1 << 62, 2, dtype="int64")
 
-    def scalar(self, call: str, name: str, number: float, value: Any) -> Any:
-        with nullcontext() if self.name == "numpy" else value.device:
-            return self._module().full((), number, dtype="float32")
-
     def native(self, view: ArrayView) -> Any:
         keep = cast(Any, view.keep)
         steps = tuple([step * keep.dtype.itemsize for step in view.strides])
@@ -207,7 +196,7 @@ def _library(view: ArrayView, value: object) -> Library:
     return Library(name if name != "builtins" else type(value).__name__)
 
 
-def scalar(call: str, name: str, number: float, value: Any) -> Any:
+def scalar(call: str, name: str, number: float, value: Array) -> Array:
     """Return a number as an f32 array () of the library and device of ``value``, or None if that is not an array.
 
     Args:
@@ -215,12 +204,16 @@ def scalar(call: str, name: str, number: float, value: Any) -> Any:
     """
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _Torch("torch").scalar(call, name, number, value)
+        return torch.full((), number, dtype=torch.float32, device=value.device)
     try:
         found = _library(view_of(value), value)
     except NotAnArray:
         return None
-    return found.scalar(call, name, number, value)
+    if not isinstance(found, _Numpy):
+        raise UnsupportedError(f"{call}: {name} is a number; pass an f32 array of {found}")
+    made = found.empty(call, (), "f32", value)
+    made[...] = number
+    return made
 
 
 def random_state(call: str, value: Any, name: str = "rng_state") -> Any:

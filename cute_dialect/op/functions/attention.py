@@ -272,7 +272,7 @@ def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[i
     if not hasattr(rng_state, "shape") or not str(getattr(rng_state, "dtype", "")).endswith("int64"):
         kind = getattr(rng_state, "dtype", type(rng_state).__name__)
         raise DtypeError(f"{call}: rng_state is of type {kind}; pass a torch or numpy array (2,) of i64")
-    extents: Any = shape
+    extents: Array = shape
     is_shape = isinstance(extents, Sequence) and all([type(n) is int and n >= 0 for n in extents])
     if not is_shape or len(shape) != 4 or tuple(rng_state.shape) != (2,):
         raise ShapeError(
@@ -378,9 +378,17 @@ def scaled_dot_product_attention(
         )
     try:
         found = attention(
-            query, key, value, causal=is_causal, scale=scale, mask=attn_mask, dropout_p=dropout_p, device=device,
-            stream=stream, **run,
-        )  # fmt: skip
+            query,
+            key,
+            value,
+            causal=is_causal,
+            scale=scale,
+            mask=attn_mask,
+            dropout_p=dropout_p,
+            device=device,
+            stream=stream,
+            **run,
+        )
     except OpError as e:
         raise renamed(e, call, CALL, arguments=SDPA_ARGUMENTS) from None
     return found[:, 0] if rank == 3 else found

@@ -20,6 +20,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.kernels.attention.score_graph import ScoreGraph
+    from cute_dialect.op.signature_types import Array
 
 __all__ = [
     "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_lengths",
@@ -298,12 +299,12 @@ def _check_descales(views: Mapping[str, ArrayView], form: Form) -> str:
     return found
 
 
-def factor_of(key: str, factor: Any) -> float | None:
+def factor_of(key: str, factor: Array) -> float | None:
     """Return a factor that is a number, or None if it is an array.  Raises UnsupportedError."""
     is_flag = isinstance(factor, bool)
     if not isinstance(factor, Real):
         return None
-    if is_flag or not _RANGE[0] <= cast(Any, factor) <= _RANGE[1]:
+    if is_flag or not _RANGE[0] <= cast("float", factor) <= _RANGE[1]:
         raise UnsupportedError(f"{CALL}: {key} is {factor!r}; pass a number above 0 that is finite in f32, or an array")
     return float(factor)
 
