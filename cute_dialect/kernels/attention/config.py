@@ -385,8 +385,7 @@ def _default_of_bytes(config: AttentionConfig, few: bool) -> AttentionConfig:
     if head == 64:
         return config._replace(tile_m=192, tile_n=160, q_stages=2)
     if head <= 128:
-        # The MMA with K reads both operands from shared memory, fewer bytes per key in larger steps.
-        return config._replace(tile_n={"full": 224, "right": 192}.get(config.mask, 160), q_stages=2)
+        return config._replace(tile_n=160, q_stages=2)
     return config._replace(tile_n=128)
 
 
