@@ -232,7 +232,8 @@ def test_wrong_and_refused_problems_are_reported_and_the_others_measured(monkeyp
         (["op", "--random", "gemm"], "random GEMMs are cute-bench gemm --random N"),
         (
             ["op", "--random", "x"],
-            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, decode, mixed, block, host",
+            "--random: 'x' is not a group of op; use one of conv, rows, epilogue, attention, decode, mixed, block, "
+            "host",
         ),
         (["op", "--random", "conv", "--build", "x"], "--random cannot be combined with --groups, --build or --run"),
         (["op", "--random", "host", "--plan"], "cannot measure group host"),
