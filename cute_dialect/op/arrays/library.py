@@ -329,7 +329,8 @@ def call_operator(
 ) -> Any:  # fmt: skip
     """Call a torch operator for a function of ``op``, whose options it checks.
 
-    Operators run on the device of their tensors, and have no options of the interpreter.
+    Operators run on the device of their tensors, and have no options of the interpreter.  Tensors on the CPU need
+    ``device="cpu"``, as in calls without operators, except inside of torch.compile.
 
     Args:
         call: name of the function, for errors.
@@ -345,10 +346,11 @@ def call_operator(
     refuse_options(call, run or {})
     if device is not None:
         check_options(call, device, {})
-        if not sys.modules["torch"].compiler.is_compiling():
-            # Tensors of torch.vmap have a device, but no memory.
-            place = ArrayView(0, (), (), "", x.device.index if x.is_cuda else -1, "torch", x)
-            _check_place(call, name, place, device_number(device))
+    if (device is not None or x.is_cpu) and not sys.modules["torch"].compiler.is_compiling():
+        # Tensors of torch.vmap have a device, but no memory.
+        place = ArrayView(0, (), (), "", x.device.index if x.is_cuda else -1, "torch", x)
+        where = chosen_device(device)
+        _check_place(call, name, place, None if where is None else device_number(where))
     with operator_stream(call, stream, x):
         return compute()
 

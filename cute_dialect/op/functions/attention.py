@@ -196,6 +196,9 @@ def attention(
             )  # fmt: skip
             return (result, found) if lse else result
 
+        def checked() -> object:
+            return call_operator(CALL, compute, q, device, stream, name="q")
+
         if (
             device is None
             and stream is None
@@ -204,8 +207,8 @@ def attention(
             and not flag("CUTE_OP_CHECK", False)
         ):
             how, tensors = _key(q, k, v, more, out, numbers)
-            return _KNOWN.differentiable(how, tensors, compute)
-        return call_operator(CALL, compute, q, device, stream, name="q")
+            return _KNOWN.differentiable(how, tensors, checked)
+        return checked()
     return attended(q, k, v, numbers, more, out, device, stream, run)
 
 
@@ -494,11 +497,11 @@ def merge_attention(
             from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
             def compute() -> object:
-                return CUTE.merge_attention(outs, lses)
+                return call_operator(
+                    _MERGE, lambda: CUTE.merge_attention(outs, lses), outs, device, stream, run, "outs"
+                )
 
-            if usual and learns:
-                return _MERGES.differentiable((), (outs, lses), compute)
-            return call_operator(_MERGE, compute, outs, device, stream, run, "outs")
+            return _MERGES.differentiable((), (outs, lses), compute) if usual and learns else compute()
     return merged(outs, lses, device, stream, run)
 
 

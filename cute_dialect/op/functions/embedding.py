@@ -74,11 +74,13 @@ def embedding(
         padding = -1 if padding_idx is None else check_padding(padding_idx, weight.shape[0])
 
         def compute() -> Array:
-            return CUTE.embedding(weight, input, padding)
+            return call_operator(
+                "embedding", lambda: CUTE.embedding(weight, input, padding), weight, device, stream, run, "weight"
+            )
 
         if device is None and stream is None and not run and not _KNOWN.is_traced():
             return _KNOWN.differentiable(padding, (weight, input), compute)
-        return call_operator("embedding", compute, weight, device, stream, run, "weight")
+        return compute()
     if padding_idx is not None:
         check_padding(padding_idx, weight.shape[0])
     return gathered(weight, input, device, stream, run)

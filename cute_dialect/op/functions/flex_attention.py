@@ -320,9 +320,10 @@ def _with_gradients(call: FlexCall, tensors: tuple[Any, ...], lse: bool, stream:
         found = attend(call, *tensors)
         return tuple(found) if lse else found[0]
 
-    if usual:
-        return _KNOWN.differentiable((call, lse), tensors, compute)
-    return call_operator(FLEX, compute, tensors[0], call.device, stream, run, "query")
+    def checked() -> object:
+        return call_operator(FLEX, compute, tensors[0], call.device, stream, run, "query")
+
+    return _KNOWN.differentiable((call, lse), tensors, checked) if usual else checked()
 
 
 # ---------------------------------------------------------------------------------------------------------- block masks

@@ -64,11 +64,9 @@ def gated(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def compute() -> object:
-            return CUTE.gated(x, activation)
+            return call_operator("gated", lambda: CUTE.gated(x, activation), x, device, stream, run)
 
-        if usual:
-            return _KNOWN.differentiable(activation, (x,), compute)
-        return call_operator("gated", compute, x, device, stream, run)
+        return _KNOWN.differentiable(activation, (x,), compute) if usual else compute()
     return activated(x, activation, device, stream, run)
 
 

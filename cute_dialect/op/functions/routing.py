@@ -92,11 +92,11 @@ def route(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def call() -> Any:
-            return CUTE.route(logits, bias, *settings)
+            return call_operator(
+                "route", lambda: CUTE.route(logits, bias, *settings), logits, device, stream, run, "logits"
+            )
 
-        if usual:
-            return known.differentiable(how, tensors, call)
-        return call_operator("route", call, logits, device, stream, run, "logits")
+        return known.differentiable(how, tensors, call) if usual else call()
     return routed(logits, bias, settings, device, stream, run)
 
 
@@ -186,12 +186,12 @@ def dispatch(
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
-        def call() -> Any:
-            return CUTE.dispatch(x, experts, check_experts(num_experts))
+        count = check_experts(num_experts)
 
-        if usual:
-            return known.differentiable(num_experts, (x, experts), call)
-        return call_operator("dispatch", call, x, device, stream, run)
+        def call() -> Any:
+            return call_operator("dispatch", lambda: CUTE.dispatch(x, experts, count), x, device, stream, run)
+
+        return known.differentiable(num_experts, (x, experts), call) if usual else call()
     return dispatched(x, experts, num_experts, device, stream, run)
 
 
@@ -229,11 +229,9 @@ def combine(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def call() -> Any:
-            return CUTE.combine(y, order, weights)
+            return call_operator("combine", lambda: CUTE.combine(y, order, weights), y, device, stream, run, "y")
 
-        if usual:
-            return known.differentiable(len(tensors), tensors, call)
-        return call_operator("combine", call, y, device, stream, run, "y")
+        return known.differentiable(len(tensors), tensors, call) if usual else call()
     return combined(y, order, weights, device, stream, run)
 
 

@@ -69,9 +69,11 @@ def _is_last(x: Any, dim: int) -> bool:
 def _differentiable(call: str, how: object, tensors: Sequence[Any], device: object, compute: Callable[[], Any]) -> Any:
     """Compute a call whose result needs gradients, and cache it if it runs on the default device."""
     known = _KNOWN[call]
-    if device is not None or known.is_traced():
+
+    def checked() -> Any:
         return call_operator(call, compute, tensors[0], device)
-    return known.differentiable(how, tensors, compute)
+
+    return checked() if device is not None or known.is_traced() else known.differentiable(how, tensors, checked)
 
 
 # ------------------------------------------------------------------------------------------------------- row to row
@@ -551,9 +553,10 @@ def cross_entropy(
         def compute() -> object:
             return operators.cross_entropy(x, target, ignore_index, reduction)[0]
 
-        if usual:
-            return _LOSSES.differentiable(how, (x, target), compute)
-        return call_operator("cross_entropy", compute, x, device)
+        def checked() -> object:
+            return call_operator("cross_entropy", compute, x, device)
+
+        return _LOSSES.differentiable(how, (x, target), checked) if usual else checked()
     return cross_entropy_with_lse(x, target, ignore_index, reduction, device)[0]
 
 

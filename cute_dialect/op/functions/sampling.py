@@ -251,11 +251,9 @@ def topk(
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def compute() -> tuple[Array, Array]:
-            return CUTE.topk(x, k, dim, largest)
+            return call_operator("topk", lambda: CUTE.topk(x, k, dim, largest), x, device, stream, run)
 
-        if usual:
-            return _KNOWN_TOPK.differentiable(how, (x,), compute)
-        return call_operator("topk", compute, x, device, stream, run)
+        return _KNOWN_TOPK.differentiable(how, (x,), compute) if usual else compute()
     return selected(x, k, dim, largest, device, stream, run)
 
 

@@ -672,3 +672,26 @@ def test_gpu_scalars_are_read_on_request(monkeypatch: pytest.MonkeyPatch) -> Non
         op.ShapeError, match=(r"attention: cu_seqlens_q is \[0, 5, 3\]; pass offsets that rise from 0 to at most 8")
     ):
         check_call(there, form)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("softmax", lambda torch, x: op.softmax(x)),
+        ("topk", lambda torch, x: op.topk(x, 2)),
+        ("gated", lambda torch, x: op.gated(x)),
+        ("cross_entropy", lambda torch, x: op.cross_entropy(x, torch.tensor([1, 2]))),
+        ("route", lambda torch, x: op.route(x, 2)),
+        ("embedding", lambda torch, x: op.embedding(torch.tensor([1, 0]), x)),
+        ("mm", lambda torch, x: op.mm(x, x.mT)),
+        ("attention", lambda torch, x: op.attention(*[x[None, None].half()] * 3)),
+        ("merge_attention", lambda torch, x: op.merge_attention(x.view(2, 1, 1, 1, 16), torch.zeros(2, 1, 1, 1))),
+        ("linear_cross_entropy", lambda torch, x: op.linear_cross_entropy(x, x, torch.tensor([1, 0]))),
+    ],
+)
+@pytest.mark.parametrize("learns", [True, False])
+def test_tensors_on_the_cpu_need_a_device(name: str, call: Any, learns: bool) -> None:
+    """The device rule is one with gradients and without."""
+    torch = pytest.importorskip("torch")
+    with pytest.raises(op.DeviceError, match=rf"^{name}: (no GPU was found|\w+ is on the CPU)"):
+        call(torch, torch.ones(2, 16, requires_grad=learns))
