@@ -220,11 +220,12 @@ class Embedding(torch.nn.Embedding):
         run_on: str | None = None,
     ) -> Embedding:
         """Return a layer whose weight is ``embeddings``, without a copy; ``freeze`` omits its gradient."""
-        if not isinstance(embeddings, torch.Tensor) or embeddings.ndim != 2:
-            shown = tuple(embeddings.shape) if isinstance(embeddings, torch.Tensor) else type(embeddings).__name__
+        shape: tuple[int, ...] = tuple(getattr(embeddings, "shape", ()))
+        if len(shape) != 2:
+            shown = shape or type(embeddings).__name__
             raise ArgumentError(f"Embedding.from_pretrained: embeddings is {shown}; pass a tensor (rows, columns)")
-        how = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
-        layer = cls(*embeddings.shape, *how, device="meta", run_on=run_on)
+        (rows, columns), how = shape, (max_norm, norm_type, scale_grad_by_freq, sparse)
+        layer = cls(rows, columns, padding_idx, *how, device="meta", run_on=run_on)
         layer.weight = torch.nn.Parameter(embeddings, requires_grad=not freeze)
         return layer
 

@@ -58,7 +58,7 @@ from cute_dialect.kernels.attention.backward_rows import (
     turns_type,
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
-from cute_dialect.kernels.attention.dropout import DropoutOperands, dropout_types
+from cute_dialect.kernels.attention.dropout import DropoutOperands, dropout_operands, dropout_types
 from cute_dialect.kernels.attention.producer import TmaMatrix
 from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.tiles import BlockLists
@@ -172,7 +172,7 @@ def launch(
         (dK, dV),
         problem,
         scale,
-        (captured, sums, DropoutOperands(state, threshold, kept) if c.dropout else None),
+        (captured, sums, dropout_operands(c, state, threshold, kept)),
         config,
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 

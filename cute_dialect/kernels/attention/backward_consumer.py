@@ -62,7 +62,7 @@ class BackwardConsumer:
         inputs: tuple[Any, Any, DropoutOperands | None], s_steps: cute.Tensor | None,
     ):  # fmt: skip
         c = tiles.c
-        *captured, drops = inputs
+        captured, sums, drops = inputs
         self.c, self.tiles, self.group, self.results = c, tiles, group, results
         self.dropout = None if drops is None else Dropout(drops)
         self.factor, self.scale = scale * LOG2_E, scale
@@ -97,7 +97,9 @@ class BackwardConsumer:
         self.row = rows * 64 + warp * 16 + lane // 4
         self.buffer, self.s_steps = cute.Int32(0), s_steps
         columns = self.column, self.columns
-        self.functions = None if c.functions is None else BackwardScores(c, *captured, self.scale, self.row, columns)
+        self.functions = (
+            None if c.functions is None else BackwardScores(c, captured, sums, self.scale, self.row, columns)
+        )
 
     def run(self) -> None:
         """Compute dk and dv of all tiles of this block."""

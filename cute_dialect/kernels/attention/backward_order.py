@@ -16,7 +16,7 @@ ends.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic
+# pyright: basic, reportOptionalMemberAccess=false
 
 from typing import NamedTuple
 

@@ -97,6 +97,11 @@ class DropoutOperands(NamedTuple):
     kept: cute.Float32  # see kept_share
 
 
+def dropout_operands(c: Any, state: Any, threshold: Any, kept: Any) -> DropoutOperands | None:
+    """Return the operands of a configuration; None without dropout."""
+    return DropoutOperands(state, threshold, kept) if c.dropout else None
+
+
 def dropout_types(used: bool) -> dict[str, Any]:
     """Return the annotations of the operands in a launch; None without dropout."""
     found = {"state": cute.Tensor[cute.Int64, "2:1"], "threshold": cute.Int32, "kept": cute.Float32}

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import MOST_OF_PRODUCER, AttentionConfig
-from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, dropout_types
+from cute_dialect.kernels.attention.dropout import Dropout, dropout_operands, dropout_types
 from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.score_graph import captured_types
@@ -145,7 +145,7 @@ def launch(
         Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, each,
         table, None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
-    drops = DropoutOperands(state, threshold, kept) if c.dropout else None
+    drops = dropout_operands(c, state, threshold, kept)
     operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale), drops)
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])

@@ -593,7 +593,7 @@ def merge_attention_(
 def _merged_in_place(tensors: tuple[Array, ...], device: object, stream: object, run: Interpreted) -> Array:
     """Check the arguments of :func:`merge_attention_`, and launch its kernel."""
     names: tuple[str, ...] = ("out", "lse", "other", "other_lse")
-    arrays = dict(zip(names, tensors))
+    arrays: dict[str, Array] = dict(zip(names, tensors))
     one = RowCall(_IN_PLACE, arrays, device, ("lse", "other_lse"), ("f32", "f16", "bf16"), stream=stream, run=run)
     shape = one.x.shape
     for name, wanted in (("lse", shape[:-1]), ("other", shape), ("other_lse", shape[:-1])):

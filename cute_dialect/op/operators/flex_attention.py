@@ -11,7 +11,8 @@ gradients need.  ``blocks`` are the queries and keys of a block, and the lengths
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -66,7 +67,7 @@ def backward(ctx: Context, grad: Tensor | None, grad_lse: Tensor | None) -> tupl
     if grad is None and grad_lse is None:
         return (*(None,) * 3, [None] * count, [None] * lists, *(None,) * len(ctx.how))
     q, k, v, captured, of_blocks = *tensors[:3], tensors[3 : 3 + count], tensors[3 + count : -2]
-    learned = [i for i, need in enumerate(needs[3] or ()) if need]
+    learned = [i for i, need in enumerate(cast("Sequence[bool]", needs[3] or ())) if need]
     found = CUTE.flex_attention_backward(
         q, k, v, list(captured), list(of_blocks), *tensors[-2:], grad, grad_lse, *ctx.how, learned
     )

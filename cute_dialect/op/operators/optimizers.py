@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from cute_dialect.kernels.elementwise.adamw import AdamwArrays
@@ -17,7 +19,7 @@ def adamw(
     grads: list[Tensor],
     exp_avgs: list[Tensor],
     exp_avg_sqs: list[Tensor],
-    *more: Tensor | float | bool | None,
+    *more: Any,
 ) -> None:
     """Update the parameters; ``more`` has the fields of AdamwArrays and AdamwSettings."""
     arrays, settings = AdamwArrays(*more[:4]), AdamwSettings(*more[4:])

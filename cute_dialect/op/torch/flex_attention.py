@@ -88,7 +88,7 @@ class _Body(fx.Interpreter):
         super().__init__(body)
         self.graph_of = graph_of
 
-    def call_function(self, target: object, args: tuple[Any, ...], kwargs: dict[str, object]) -> object:
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> object:
         """Call a function of the body."""
         if target is not _OPERATOR:
             return super().call_function(target, args, kwargs)
@@ -154,4 +154,5 @@ def attend_traced(
         blocks = [*mask.sizes, *mask.lengths]
         return _OPERATOR(query, key, value, [*found, score, *places], list(lists), "", blocks, scale)
 
-    return _CALL(body)
+    functions: Any = body
+    return _CALL(functions)
