@@ -172,7 +172,7 @@ def launch(
         (dK, dV),
         problem,
         scale,
-        (captured, sums, dropout_operands(c, state, threshold, kept)),
+        (captured, sums, dropout_operands(state, threshold, kept)),
         config,
     ).launch(grid=KeyTiles(c, problem).grid(), block=c.threads, pdl=True)
 

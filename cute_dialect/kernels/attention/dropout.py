@@ -97,9 +97,13 @@ class DropoutOperands(NamedTuple):
     kept: cute.Float32  # see kept_share
 
 
-def dropout_operands(c: Any, state: Any, threshold: Any, kept: Any) -> DropoutOperands | None:
-    """Return the operands of a configuration; None without dropout."""
-    return DropoutOperands(state, threshold, kept) if c.dropout else None
+def dropout_operands(
+    state: cute.Tensor | None, threshold: cute.Int32 | None, kept: cute.Float32 | None
+) -> DropoutOperands | None:
+    """Return the operands of a launch; None without dropout."""
+    if state is None or threshold is None or kept is None:
+        return None
+    return DropoutOperands(state, threshold, kept)
 
 
 def dropout_types(used: bool) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def launch(
         Problem.units_of(c, rows, heads, batch, parts), parts, used, grown, used_q, pad, chunk, each,
         table, None if blocks is None else BlockLists(*blocks),
     )  # fmt: skip
-    drops = dropout_operands(c, state, threshold, kept)
+    drops = dropout_operands(state, threshold, kept)
     operands = ScoreOperands(scale, cap, slopes, bias, sinks, captured, (q_descale, k_descale, v_descale), drops)
     if c.pack:  # consumers load Q themselves
         tmas = (Q, *tmas[1:])

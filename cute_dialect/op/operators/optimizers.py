@@ -2,11 +2,9 @@
 
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportArgumentType=false
 
 from __future__ import annotations
-
-from typing import Any
 
 from torch import Tensor
 
@@ -19,7 +17,7 @@ def adamw(
     grads: list[Tensor],
     exp_avgs: list[Tensor],
     exp_avg_sqs: list[Tensor],
-    *more: Any,
+    *more: Tensor | float | bool | None,
 ) -> None:
     """Update the parameters; ``more`` has the fields of AdamwArrays and AdamwSettings."""
     arrays, settings = AdamwArrays(*more[:4]), AdamwSettings(*more[4:])

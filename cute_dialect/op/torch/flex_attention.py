@@ -154,5 +154,4 @@ def attend_traced(
         blocks = [*mask.sizes, *mask.lengths]
         return _OPERATOR(query, key, value, [*found, score, *places], list(lists), "", blocks, scale)
 
-    functions: Any = body
-    return _CALL(functions)
+    return _CALL(body)  # pyright: ignore[reportArgumentType]
