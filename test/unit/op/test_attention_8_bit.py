@@ -129,7 +129,7 @@ def test_any_lengths(shape: Any, size: int, kind: Any, dtype: str, given: Any, b
     check(result, logs, (q, k, v), step, visible(queries, keys, *bounds), factors)
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+@pytest.mark.slow
 def test_numbers_are_factors() -> None:
     """A number has the result of an array of it, for arrays of NumPy and of torch."""
     torch = pytest.importorskip("torch")

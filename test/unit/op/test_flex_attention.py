@@ -492,7 +492,7 @@ def test_torch_compiles_functions_with_captured_tensors(dynamic: bool) -> None:
             torch.testing.assert_close(x, y, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_torch_compiles_masks_and_calls_without_functions() -> None:
     def hides_nothing(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
         return True

@@ -132,6 +132,7 @@ WRONG = {
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("names0-2", "names4-2048")
 @pytest.mark.parametrize("capacity", [2048, 2])
 @pytest.mark.parametrize("names", [("temperature",), ("top_p",), ("min_p",), ("top_p", "min_p"), tuple(WRONG)])
 def test_elements_outside_the_limits(names: tuple[str, ...], capacity: int) -> None:
