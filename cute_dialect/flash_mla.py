@@ -27,7 +27,7 @@ from cute_dialect.op.problems.mla import MLA
 __all__ = ["flash_mla_with_kvcache", "get_mla_metadata"]
 
 _UNSUPPORTED = ("attn_sink", "extra_k_cache", "extra_indices_in_kvcache", "topk_length", "extra_topk_length")
-"""Arguments of FlashMLA that may be None only."""
+"""Arguments of FlashMLA that are not supported. They must be None."""
 _NAMES = {
     "page_table": "block_table",
     "seqused_k": "cache_seqlens",
@@ -73,7 +73,7 @@ def flash_mla_with_kvcache(
         softmax_scale: default: ``1 / sqrt(576)``.
         causal: the last query sees all keys.
         is_fp8_kvcache, indices: 8-bit and sparse caches are not supported.
-        more: further arguments of FlashMLA, which may be None only.
+        more: further arguments of FlashMLA, which must be None.
     """
     call = "flash_mla_with_kvcache"
     for name, tensor in (

@@ -168,12 +168,12 @@ class BackwardConfig(NamedTuple):
 
     @property
     def piece(self) -> int:
-        """Registers of a consumer thread that go through shared memory to the writer at once: of dq and dk."""
+        """Registers of dq or dk that a consumer thread passes to the writer at once, through shared memory."""
         return self.dq_values // self.dq_parts
 
     @property
     def dv_piece(self) -> int:
-        """The same of dv."""
+        """Registers of dv that a consumer thread passes to the writer at once, through shared memory."""
         return min(self.piece, self.dv_values)
 
     @property

@@ -30,7 +30,7 @@ MASKS = ("full", "right", "left", "both")
 """Bounded sides of a query's keys: ``right`` is causal attention, ``both`` a sliding window."""
 
 BYTES = ("f8E4M3FN", "f8E5M2")
-"""Element types of 8 bits."""
+"""8-bit element types."""
 
 ELEMENTS = ("bf16", "f16", *BYTES)
 """Element types of Q, K and V."""
@@ -39,7 +39,7 @@ OUTPUTS = ("bf16", "f16", "f32")
 """Element types of the result of 8-bit operands. Other results have the type of the operands."""
 
 DESCALES = ("", "q", "k", "v", "qk", "qv", "kv", "qkv")
-"""Sets of 8-bit operands with a factor for each key head of each sequence."""
+"""The 8-bit operands that have a descale per sequence and key head."""
 
 MOST_OF_PRODUCER = 204
 """Most registers of a consumer for which the producer's warps have 40 registers to transpose V, instead of 24."""

@@ -90,7 +90,7 @@ def kept_at(state: Any, p: float, matrix: Any, row: Any, column: Any) -> Any:
 
 
 class DropoutOperands(NamedTuple):
-    """Operands of dropout."""
+    """The random state and the dropout probability, as a launch takes them."""
 
     state: cute.Tensor  # seed and offset, (2,)
     threshold: cute.Int32  # see threshold_of
@@ -113,9 +113,9 @@ def dropout_types(used: bool) -> dict[str, Any]:
 
 
 class Dropout:
-    """Random bits of a thread that has two of every eight columns of scores, in rows that are eight apart.
+    """Generates the dropout mask of a thread's accumulators: two of every eight columns, in rows that are eight apart.
 
-    A sign word has the results of two elements, in its bits 15 and 31: 1 if the element is kept.
+    A sign word holds the mask of two scores in bits 15 and 31: 1 if the score is kept.
     """
 
     def __init__(self, operands: DropoutOperands):
@@ -125,12 +125,12 @@ class Dropout:
         self.lane = cute.arch.lane_idx()
 
     def key_after(self, number: Int) -> list[cute.Uint32]:
-        """Return the key in a way that the compiler computes it for each number, see :func:`.tiles.nothing_of`."""
+        """Return the Philox key, recomputed for each ``number`` to save registers; see :func:`.tiles.nothing_of`."""
         zero = nothing_of(number).to(cute.Uint32)
         return [word + zero for word in self.key]
 
     def _signs(self, column: Int, row: Int, matrix: Int, key: list[cute.Uint32]) -> list[cute.Uint32]:
-        """Return the sign words of a counter."""
+        """Return the four sign words of a Philox counter."""
         words = words_at((column, row, matrix, self.offset), key, ROUNDS)
         return [(word & 0x7FFF7FFF) + self.added for word in words]
 
@@ -146,10 +146,10 @@ class Dropout:
         return self._signs(block * 4 + self.lane % 4, query // 16 * 8 + self.lane // 4, matrix, key)
 
     def of_keys(self, block: Int, query: Int, count: int, matrix: Int) -> list[cute.Uint32]:
-        """Return the results for 16 keys, which are rows, and queries, for :meth:`negate_dropped`.
+        """Return the mask of S^T, whose rows are 16 keys and whose columns are queries, for :func:`negate_dropped`.
 
-        A word has four times 16 queries. A thread needs one half of each sign word of two counters. It computes those
-        of one counter, and its neighbour those of the other.
+        A returned word covers 64 queries. A thread needs half of each sign word of two counters, so it computes one
+        counter and exchanges halves with its neighbour.
 
         Args:
             block: Index of the keys.
@@ -176,7 +176,7 @@ class Dropout:
 
 
 def without_dropped(values: Any, signs: list[cute.Uint32]) -> Any:
-    """Return 16-bit numbers of a thread, a vector, with the dropped ones set to 0."""
+    """Return a vector of 16-bit values with the dropped ones set to 0."""
     masks = cute.make_rmem_tensor(len(signs), cute.Int32)
     for i, sign in enumerate(signs):
         masks[i] = cute.arch.prmt(sign, 0, 0xBB99).to(cute.Int32)
@@ -184,7 +184,7 @@ def without_dropped(values: Any, signs: list[cute.Uint32]) -> Any:
 
 
 def without_negative(values: Any) -> Any:
-    """Return 16-bit numbers of a thread, a vector, with the negative ones set to 0."""
+    """Return a vector of 16-bit values with the negative ones set to 0."""
     words = cute.make_rmem_tensor(cute.size(values.shape) // 2, cute.Int32)
     words.store(values.bitcast(cute.Int32))
     for i in range(cute.size(words)):
@@ -193,11 +193,11 @@ def without_negative(values: Any) -> Any:
 
 
 def negate_dropped(values: cute.Tensor, first: int, bits: list[cute.Uint32]) -> None:
-    """Set the sign bits of the dropped ones among eight accumulators that are not negative.
+    """Negate the dropped ones of eight nonnegative accumulators.
 
     Args:
         values: Accumulators of 16 keys, which are rows, and queries.
-        first: Index of the first one, a multiple of 8.
+        first: Index of the first of the eight, a multiple of 8.
         bits: See :meth:`Dropout.of_keys`.
     """
     for i in range(first, first + 8):

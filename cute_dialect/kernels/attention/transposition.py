@@ -26,10 +26,10 @@ from cute_dialect.lang.pipeline import PipelineConsumer, PipelineProducer, Pipel
 from cute_dialect.lang.values.signature_types import Int
 
 WARPS = 3
-"""Warps that transpose."""
+"""Number of producer warps that transpose V."""
 
 _KEYS, _ELEMENTS = 32, 16
-"""Extents of the piece that a warp transposes at once."""
+"""Keys and head elements of the piece that a warp transposes at once."""
 
 
 class WarpPipeline(pipeline.PipelineAsync):
@@ -151,7 +151,7 @@ class Transposer:
             cute.copy(self.store, cute.recast_tensor(made, cute.Float16), there)
 
     def _clear(self, words: cute.Tensor, end: Int) -> None:
-        """Zero the values of the keys from ``end`` on, of the two keys in each word."""
+        """Zero the values of keys ``end`` and later. A word holds the values of two keys."""
         if end < _KEYS:
             for i in cute.range_constexpr(4):
                 key = self.lane % 4 * 2 + i * 8
@@ -159,15 +159,15 @@ class Transposer:
 
 
 def atom_bytes(row: int) -> int:
-    """Return the bytes of a row of the widest swizzle atom that divides a row of some bytes."""
+    """Return the row size of the widest swizzle atom that divides a row of ``row`` bytes, in bytes."""
     return gcd(row, 128)
 
 
 def swizzled(row: Int, width: int, chunk: Int) -> Int:
-    """Return the offset of 16 bytes of a row of a swizzle atom with rows of 32, 64 or 128 bytes."""
+    """Return the byte offset of 16-byte chunk ``chunk`` of a row; rows of the swizzle atom have ``width`` bytes."""
     return row * width + (chunk ^ (row * width // 128 & width // 16 - 1)) * 16
 
 
 def _line(base: cute.Pointer, offset: Int) -> cute.Tensor:
-    """Return 16 bytes of shared memory as 16-bit elements."""
+    """Return a tensor of the eight 16-bit elements at a byte offset in shared memory."""
     return cute.make_tensor(cute.recast_ptr((base + offset).align(16), dtype=cute.Float16), cute.make_layout(8))

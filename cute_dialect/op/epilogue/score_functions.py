@@ -573,10 +573,10 @@ def _key(x: object, held: _Held, depth: int = 0) -> object:
 def _watched(
     score_mod: _Function | None, mask_mod: _Function | None, functions: Sequence[FunctionType]
 ) -> Watched | None:
-    """Return what the functions read, apart from closures that :func:`_key` compares; None if it is slow to compare.
+    """Return the code and the objects that the functions depend on, or None if comparing them would be slow.
 
     Args:
-        functions: the functions whose closures are compared.
+        functions: functions whose closures are excluded, because :func:`_key` compares them.
     """
     # imported late: other calls do not need the language
     from cute_dialect.lang.calls.cache.dependencies import Watched, watched_by  # late: start-up

@@ -551,7 +551,7 @@ def _joined(found: Sequence[Operands]) -> Operands | None:
 
 
 def _division(x: Operands, parts: int) -> tuple[int, int, int]:
-    """Return the K of a slice, the number of such slices, and the K of the remaining one (0 for none)."""
+    """Return the K of a full slice, the number of full slices, and the K of a smaller last slice, or 0."""
     unit = 128 // SIZES.get(x.a.dtype, 1)
     k = x.a.shape[-1]
     steps = -(-k // unit)

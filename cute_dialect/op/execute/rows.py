@@ -173,7 +173,7 @@ def topk_kernel(c: TopkConfig) -> RowKernel:
 
 
 def topk_gradient_kernel(element: str) -> RowKernel:
-    """Return the kernel of the gradient of the greatest elements."""
+    """Return the kernel of the gradient of ``topk``."""
     return RowKernel(f"topk-gradient-{element}", topk_gradient_text, (element,), "launch_gradient")
 
 

@@ -260,7 +260,7 @@ def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[i
     """Return the attention probabilities that dropout keeps, a bool array (B, H, S, S').
 
     It is computed with array operations, for tests.  Of packed sequences, B is their number, and queries and keys are
-    counted from the begin of each.
+    counted from the start of each.
 
     Args:
         rng_state: seed and offset, as in :func:`attention`: a torch or numpy array (2,) of i64.

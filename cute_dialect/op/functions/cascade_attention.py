@@ -218,7 +218,7 @@ def _check_groups(begins: list[int], batch: int, largest: int | None) -> None:
     most = max(y - x for x, y in pairwise(begins))
     if begins[-1] != batch:
         raise ShapeError(
-            f"{CASCADE}: cu_groups ends at {begins[-1]}; pass offsets that end at {batch}, as many as in q"
+            f"{CASCADE}: cu_groups ends at {begins[-1]}; pass offsets that end at {batch}, the sequences of q"
         )
     if largest is not None and most > largest:
         raise ShapeError(f"{CASCADE}: max_group is {largest}, but a group has {most} sequences; pass {most} or more")

@@ -121,7 +121,7 @@ def adamw_(
     lists = tuple([_checked_list(name, x) for name, x in zip(_KINDS, (params, grads, exp_avgs, exp_avg_sqs))])
     for name, x in zip(_KINDS[1:], lists[1:]):
         if len(x) != len(lists[0]):
-            raise ArgumentError(f"adamw_: {name} has {len(x)} arrays, but params has {len(lists[0])}; pass as many")
+            raise ArgumentError(f"adamw_: {name} has {len(x)} arrays for {len(lists[0])} params; pass one for each")
     kept = [i for i, grad in enumerate(lists[1]) if grad is not None]
     for name, x in zip(_KINDS, lists):
         for i in kept:
