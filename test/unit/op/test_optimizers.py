@@ -217,7 +217,7 @@ LISTS: Any = (X, X, X, X)
     ("call", "error", "words"),
     [
         (lambda: ADAMW(X[0], X, X, X, 1), op.ArgumentError, "params is of type ndarray; pass a list"),
-        (lambda: ADAMW(X, X, X, [], 1), op.ArgumentError, "exp_avg_sqs has 0 arrays, but params has 1"),
+        (lambda: ADAMW(X, X, X, [], 1), op.ArgumentError, "exp_avg_sqs has 0 arrays for 1 params"),
         (lambda: ADAMW(X, X, [None], X, 1), op.ArgumentError, r"exp_avgs\[0\] is None; pass an array, or None"),
         (lambda: ADAMW([None], X, X, X, 1), op.ArgumentError, r"params\[0\] is None"),
         (lambda: ADAMW(*LISTS, 0), op.ArgumentError, "step is 0; pass a number of at least 1, or an array"),
