@@ -434,6 +434,21 @@ class SampleExplanation(Explanation):
         return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
 
 
+def _selected_rows(call: str, name: str, x: Any, element: str) -> tuple[int, int, str]:
+    """Return the number of rows of an array or a shape, their length, and the element type.
+
+    Raises ShapeError, DtypeError.
+    """
+    is_shape = isinstance(x, tuple | list)
+    shape = tuple(x if is_shape else x.shape)
+    element = element if is_shape else element_name(x.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"{call}: {name} has shape {shape}; it must not be empty")
+    if element not in WIDE:
+        raise DtypeError(f"{call}: {name} has dtype {element}; it must have one of {', '.join(WIDE)}")
+    return prod(shape[:-1]), shape[-1], element
+
+
 def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation:
     """Explain ``sample``.  Raises the errors of the function.
 
@@ -442,14 +457,7 @@ def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation
         filters: k (top-k), p (top-p), m (min-p).
         element: type of ``logits`` if it is a shape.
     """
-    is_shape = isinstance(logits, tuple | list)
-    shape = tuple(logits if is_shape else logits.shape)
-    element = element if is_shape else element_name(logits.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"sample: logits has shape {shape}; it must not be empty")
-    if element not in WIDE:
-        raise DtypeError(f"sample: logits has dtype {element}; it must have one of {', '.join(WIDE)}")
-    rows, n = prod(shape[:-1]), shape[-1]
+    rows, n, element = _selected_rows("sample", "logits", logits, element)
     c = choose_sample_config(element, n, filters, (), rows)
     if c is None:
         raise UnsupportedError(f"sample: rows of {n} logits are too long; pass at most {longest_row(element)}")
@@ -467,14 +475,7 @@ def explain_topk(x: Any, k: object, largest: bool, element: str) -> SampleExplan
         x: the array, or its shape.
         element: type of ``x`` if it is a shape.
     """
-    is_shape = isinstance(x, tuple | list)
-    shape = tuple(x if is_shape else x.shape)
-    element = element if is_shape else element_name(x.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"topk: x has shape {shape}; it must not be empty")
-    if element not in WIDE:
-        raise DtypeError(f"topk: x has dtype {element}; it must have one of {', '.join(WIDE)}")
-    rows, n = prod(shape[:-1]), shape[-1]
+    rows, n, element = _selected_rows("topk", "x", x, element)
     count, c = check_topk(element, rows, n, k, largest)
     size, kernel = rows * (n * BITS[element] // 8 + count * (BITS[element] // 8 + 8)), topk_kernel(c)
     return SampleExplanation(
