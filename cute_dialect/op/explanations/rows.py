@@ -449,7 +449,7 @@ def _selected_rows(call: str, name: str, x: Any, element: str) -> tuple[int, int
     return prod(shape[:-1]), shape[-1], element
 
 
-def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation:
+def explain_sample(logits: object, filters: str, element: str) -> SampleExplanation:
     """Explain ``sample``.  Raises the errors of the function.
 
     Args:
@@ -468,7 +468,7 @@ def explain_sample(logits: Any, filters: str, element: str) -> SampleExplanation
     )  # fmt: skip
 
 
-def explain_topk(x: Any, k: object, largest: bool, element: str) -> SampleExplanation:
+def explain_topk(x: object, k: object, largest: bool, element: str) -> SampleExplanation:
     """Explain ``topk``.  Raises the errors of the function.
 
     Args:
