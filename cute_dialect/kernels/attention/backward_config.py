@@ -84,7 +84,7 @@ class BackwardConfig(NamedTuple):
     def splits_head(self) -> bool:
         """Return True if the consumers split the head dimension of dk and dv, not the keys: a tile has 64 keys.
 
-        Of heads with more than 128 elements, the accumulators of 64 keys need the registers of both.
+        The dk and dv accumulators of 64 keys and more than 128 head elements need the registers of both consumers.
         """
         return self.tile_n == 64
 

@@ -259,8 +259,8 @@ def _launched(
 def attention_dropout_mask(rng_state: Array, dropout_p: float, shape: Sequence[int]) -> Array:
     """Return the attention probabilities that dropout keeps, a bool array (B, H, S, S').
 
-    It is computed with array operations, for tests.  Of packed sequences, B is their number, and queries and keys are
-    counted from the start of each.
+    It is computed with array operations, for tests.  For packed sequences, B is the number of sequences, and queries
+    and keys are counted from the start of each.
 
     Args:
         rng_state: seed and offset, as in :func:`attention`: a torch or numpy array (2,) of i64.

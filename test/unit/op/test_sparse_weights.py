@@ -49,7 +49,7 @@ def test_compression(n: int, k: int, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
 @pytest.mark.parametrize(("m", "n", "k"), [(16, 72, 144), (1, 8, 16), (37, 200, 400), (5, 64, 256)])
 def test_product(m: int, n: int, k: int, dtype: Any, has_bias: bool) -> None:
-    """Small integers: the sums are exact, and so are the results."""
+    """Products of small integers are exact."""
     w, x, bias = weights(n, k, dtype), integers(m, k, dtype=dtype), integers(n, dtype=dtype)
     packed = op.compress_2_4(w, device="cpu")
     y = op.mm_sparse(x, packed, bias if has_bias else None, device="cpu", checks="all")
