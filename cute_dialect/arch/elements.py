@@ -2,6 +2,8 @@
 
 >>> element("f8E4M3FN")
 Element(name='f8E4M3FN', bits=8, ptx='e4m3', cute='E4M3')
+
+``ue4m3`` is a role, not a type of memory: an f8E4M3FN with sign 0, as scale factor of a block-scaled MMA.
 """
 
 from __future__ import annotations
@@ -30,6 +32,11 @@ _ELEMENTS = {
         Element("bf16", 16, "bf16", "BF16"),
         Element("f8E4M3FN", 8, "e4m3", "E4M3"),
         Element("f8E5M2", 8, "e5m2", "E5M2"),
+        Element("f8E8M0FNU", 8, "ue8m0", "UE8M0"),
+        Element("ue4m3", 8, "ue4m3", "UE4M3"),
+        Element("f6E2M3FN", 6, "e2m3", "E2M3"),
+        Element("f6E3M2FN", 6, "e3m2", "E3M2"),
+        Element("f4E2M1FN", 4, "e2m1", "E2M1"),
         Element("i64", 64, "s64", "S64"),
         Element("i32", 32, "s32", "S32"),
         Element("ui32", 32, "u32", "U32"),

@@ -28,7 +28,10 @@ from cute_dialect.algebra.trees import implies, is_static, leaves
 from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, IntTuple, Layout, Swizzle
 from cute_dialect.spaces import AddressSpace
 
-_NARROW_FLOATS = {"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8}
+_NARROW_FLOATS = {
+    **{"tf32": 32, "f8E4M3FN": 8, "f8E5M2": 8, "f8E8M0FNU": 8},
+    **{"f6E2M3FN": 6, "f6E3M2FN": 6, "f4E2M1FN": 4},
+}
 
 
 def integer_width(t: Attribute) -> int | None:
@@ -55,8 +58,8 @@ def element_bits(element: Attribute) -> int:
     bits = _NARROW_FLOATS.get(getattr(element, "name", ""))
     if bits is None:
         raise AlgebraError(
-            "expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), "
-            f"got {element}"
+            "expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN "
+            f"i64 i32 i16 i8 i4 i1 or unsigned), got {element}"
         )
     return bits
 

@@ -54,6 +54,10 @@ FORMATS: dict[str, Format] = {
     "bf16": Format(8, -126, math.ldexp(2 - 2**-7, 127), np.dtype(ml_dtypes.bfloat16)),
     "e4m3": Format(4, -6, 448.0, np.dtype(ml_dtypes.float8_e4m3fn)),
     "e5m2": Format(3, -14, 57344.0, np.dtype(ml_dtypes.float8_e5m2)),
+    "e2m3": Format(4, 0, 7.5, np.dtype(ml_dtypes.float6_e2m3fn)),
+    "e3m2": Format(3, -2, 28.0, np.dtype(ml_dtypes.float6_e3m2fn)),
+    "e2m1": Format(2, 0, 6.0, np.dtype(ml_dtypes.float4_e2m1fn)),
+    "ue8m0": Format(1, -127, math.ldexp(1.0, 127), np.dtype(ml_dtypes.float8_e8m0fnu)),
 }
 
 

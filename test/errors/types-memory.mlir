@@ -19,13 +19,13 @@ func.func private @f(!cute.i32<divby 0>)
 
 // -----
 
-// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), got vector<4xf32>}}
+// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got vector<4xf32>}}
 func.func private @f(!cute.ptr<vector<4xf32>, gmem>)
 //                             ^
 
 // -----
 
-// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), got f80}}
+// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got f80}}
 func.func private @f(!cute.ptr<f80, gmem>)
 //                             ^
 
@@ -193,7 +193,7 @@ func.func private @f(!cute.tiled_copy<!cute_nvgpu.atom.universal_copy<f16>, layo
 
 // -----
 
-// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), got vector<2xf32>}}
+// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got vector<2xf32>}}
 func.func private @f(!cute_nvgpu.atom.universal_copy<vector<2xf32>>)
 //                                                   ^
 
@@ -211,7 +211,7 @@ func.func private @f(!cute_nvgpu.atom.universal_copy<f32, 16 b>)
 
 // -----
 
-// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), got index}}
+// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got index}}
 func.func private @f(!cute_nvgpu.atom.ldsm<val_type = index, num_matrices = 4, n>)
 //                                                    ^
 
@@ -385,7 +385,7 @@ func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), oob = one>)
 
 // -----
 
-// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 i64 i32 i16 i8 i4 i1 or unsigned), got index}}
+// expected-error @below {{expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got index}}
 func.func private @f(!cute_nvgpu.atom.tma_load<index, box = (64, 8)>)
 //                                             ^
 
