@@ -58,8 +58,8 @@ def element_bits(element: Attribute) -> int:
     bits = _NARROW_FLOATS.get(getattr(element, "name", ""))
     if bits is None:
         raise AlgebraError(
-            "expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN f4E2M1FN "
-            f"i64 i32 i16 i8 i4 i1 or unsigned), got {element}"
+            "expected a scalar element type (f64 f32 tf32 f16 bf16 f8E4M3FN f8E5M2 f8E8M0FNU f6E2M3FN f6E3M2FN "
+            f"f4E2M1FN i64 i32 i16 i8 i4 i1 or unsigned), got {element}"
         )
     return bits
 
