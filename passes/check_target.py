@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import DEFAULT_CHIP, Needs, Target, find_target, instruction_needs, lacking, mnemonics
+from cute_dialect.arch.targets import DEFAULT_CHIP, Needs, Target, find_target, instruction_needs, lacking, statements
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 
 if TYPE_CHECKING:
@@ -168,15 +168,16 @@ def _needs(name: str, deciding: Attribute | None, op: Operation) -> list[tuple[s
     """Return the instructions of an op with their requirements."""
     if name in _TEXTS or name == "llvm.call_intrinsic":
         text = deciding.data if isinstance(deciding, StringAttr) else ""
-        names = [text.removeprefix("llvm.nvvm.")] if name == "llvm.call_intrinsic" else mnemonics(text)
-        return [(what, needs) for what in names if (needs := instruction_needs(what)) is not None]
-    found: list[tuple[str, Needs]] = []
+        intrinsic = name == "llvm.call_intrinsic"
+        found = [(text.removeprefix("llvm.nvvm."), None)] if intrinsic else statements(text)
+        return [(what, needs) for what, operands in found for needs in instruction_needs(what, operands)]
+    rows: list[tuple[str, Needs]] = []
     row = getattr(deciding, "row", None)
     if row is not None:
         atom = cast("CopyAtom | MmaAtom", row() if callable(row) else row)
-        found.append((atom.emit.mnemonic or name, Needs(atom.arch, atom.ptx_version)))
+        rows.append((atom.emit.mnemonic or name, Needs(atom.arch, atom.ptx_version)))
     sync = getattr(op, "ROW", None)
     if sync is not None:
-        found.append((name, Needs(f"sm_{sync.sm}", "0")))
-    needs = instruction_needs(name.removeprefix(_ARCH).removeprefix("nvvm."))
-    return [*found, (name, needs)] if needs is not None else found
+        rows.append((name, Needs(f"sm_{sync.sm}", "0")))
+    plain = name.removeprefix(_ARCH).removeprefix("nvvm.")
+    return [*rows, *((name, needs) for needs in instruction_needs(plain))]

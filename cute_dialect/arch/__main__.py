@@ -21,6 +21,7 @@ from cute_dialect.algebra.values import Layout, layout_modes
 from cute_dialect.arch.atom import Atom, CopyAtom, Metadata, MmaAtom, Registers
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.table import ATOMS
+from cute_dialect.arch.targets import TARGETS, has_arch
 from cute_dialect.spaces import AddressSpace
 
 # ------------------------------------------------------------------------------------------------------------- listings
@@ -223,7 +224,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             for i, name in enumerate(args.show):
                 print(*([""] if i else []), *show(ATOMS[name]), sep="\n")
             return 0
-        limit = _number(args.arch) if args.arch else None
+        if args.arch and args.arch not in TARGETS:
+            raise ArchError(f"expected one of {', '.join(TARGETS)}, got {args.arch!r}", "--arch")
     except ArchError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
@@ -231,19 +233,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     kept = (
         a
         for a in chosen
-        if (args.family is None or a.family == args.family)
-        and (limit is None or (a.arch == args.arch if a.arch.endswith("a") else _number(a.arch) <= limit))
+        if (args.family is None or a.family == args.family) and (args.arch is None or has_arch(args.arch, a.arch))
     )
     for line in (as_json if args.json else as_text)(kept):
         print(line)
     return 0
-
-
-def _number(arch: str) -> int:
-    digits = arch.removeprefix("sm_").rstrip("af")
-    if not digits.isdigit():
-        raise ArchError(f"expected a GPU architecture such as sm_80 or sm_90a, got {arch!r}")
-    return int(digits)
 
 
 if __name__ == "__main__":

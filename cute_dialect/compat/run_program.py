@@ -28,7 +28,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from cute_dialect.arch.targets import NEWEST_ATOMS
 from cute_dialect.lang.calls.options import running_on
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.runtime.driver import CudaError, driver
@@ -37,7 +36,7 @@ from cute_dialect.runtime.settings import word
 # --------------------------------------------------------------------------------------------------------- placeholders
 
 
-LATER_CHIPS = f"needs sm_100 or later; this compiler supports instructions up to {NEWEST_ATOMS}"
+LATER_CHIPS = "is an instruction of sm_100 or later that this compiler does not support"
 STATEMENTS = "builds a loop explicitly, which is not supported; use 'for' or 'while'"
 VENDOR = "belongs to NVIDIA's compiler and is not available"
 

@@ -180,7 +180,7 @@ def refuse(code: str, what: str, error: Exception, hint: str = "", arguments: Se
 def check_target(what: str, needed: str) -> None:
     """Raise F280 if the target of the running trace lacks an instruction."""
     if needed and active() is not None:
-        require_chip(what, needed if needed[-1].isalpha() else int(needed.removeprefix("sm_")))
+        require_chip(what, needed)
 
 
 def parsed_atom(text: str, what: str, hint: str = "") -> Attribute:

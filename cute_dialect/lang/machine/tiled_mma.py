@@ -19,7 +19,7 @@ from cute_dialect.arch.atom import MmaAtom as MmaRow
 from cute_dialect.arch.descriptors import SWIZZLES, plain_atom, smem_tile
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, has_arch
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
 from cute_dialect.lang.machine.wgmma import note_product
@@ -613,10 +613,7 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
 
 
 def _has(chip: str, needed: str) -> bool:
-    if needed[-1].isalpha():
-        return chip == needed
-    target = TARGETS.get(chip)
-    return target is None or target.number >= int(needed.removeprefix("sm_"))
+    return chip not in TARGETS or has_arch(chip, needed)
 
 
 def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from functools import lru_cache, wraps
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS
+from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS, has_arch, name_chips
 from cute_dialect.errors import CompileError, CuteError, Place
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.source_location import holds, is_library, is_user_code, location, place_at, user_places
@@ -453,16 +453,17 @@ def emit(name: str, operands: Sequence[SSAValue], type: Attribute | None = None,
 def require_chip(what: str, needed: int | str) -> None:
     """Raise F280 unless the target supports an instruction.
 
-    ``needed`` is ``90`` for that architecture or a later one, or ``sm_90a`` for exactly that target.
+    ``needed`` is ``90`` for that architecture or a later one, or a rule of :func:`~cute_dialect.arch.targets.has_arch`,
+    such as ``sm_90a`` or ``sm_100f|sm_110f``.
     """
     chip = current().chip
-    target = TARGETS.get(chip)
-    exact = isinstance(needed, str) and needed[-1].isalpha()
-    number = int("".join(c for c in str(needed) if c.isdigit()))
-    if target is None or (chip == needed if exact else target.number >= number):
+    rule = needed if isinstance(needed, str) else f"sm_{needed}"
+    if chip not in TARGETS or has_arch(chip, rule):
         return
-    first = needed if isinstance(needed, str) else f"sm_{needed}"
-    raise KernelTypeError("F280", f"{what} needs {first}{'' if exact else ' or later'}, but the target is {chip}")
+    exact = not rule[-1].isdigit()
+    raise KernelTypeError(
+        "F280", f"{what} needs {name_chips(rule)}{'' if exact else ' or later'}, but the target is {chip}"
+    )
 
 
 def shaped(element: Attribute, like: SSAValue) -> Attribute:

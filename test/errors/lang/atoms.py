@@ -387,7 +387,7 @@ cute.utils.LayoutEnum.from_tensor(cute.make_identity_tensor((4, 4)))
 # ===== the memory of a chip that there is not
 cute.utils.get_smem_capacity_in_bytes("sm_1")
 #: UsageError
-#: chip must be one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_101, sm_101a, sm_101f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
+#: chip must be one of sm_50, sm_52, sm_53, sm_60, sm_61, sm_62, sm_70, sm_72, sm_75, sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f, got 'sm_1'
 
 # ===== clusters of no block
 cute.utils.HardwareInfo().get_max_active_clusters(0)
