@@ -80,15 +80,20 @@ class UsageError(CuteError, ValueError, TypeError):
     """An argument of a function or class of the language has an invalid value or type."""
 
 
+def _is_compiling() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
+
+
 class OpError(CuteError, ValueError):
     """Base class of the errors of ``cute_dialect.op``, raised before anything is compiled or written."""
 
     hides_frames: Callable[[Any], bool] | None = None
     """Decides whether pytest hides the package's frames for an error that it caught. ``tracebacks.install`` sets it."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
-        if OpError.hides_frames is not None and "pytest" in sys.modules:
+    def __init__(self, *_: object) -> None:
+        # Exception.__new__ has stored the arguments.  torch.compile cannot trace super().__init__ here.
+        if OpError.hides_frames is not None and "pytest" in sys.modules and not _is_compiling():
             # Shortening tracebacks with a wrapper would slow every call of `op`, so pytest hides the frames instead.
             import inspect
 

@@ -13,7 +13,7 @@ Calls with all arguments pay nothing for this check.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from functools import wraps
 from inspect import Parameter, signature
 from types import FunctionType
@@ -72,12 +72,20 @@ def similar(name: str, known: Iterable[str]) -> list[str]:
     ['gelu']
     """
     lower = {n.lower(): n for n in known}
-    return [lower[n] for n in get_close_matches(name.lower(), lower, 1)]
+    matcher = SequenceMatcher(b=name.lower())
+    best: float = 0.6
+    found: list[str] = []
+    for n in lower:  # not difflib.get_close_matches, which torch.compile cannot trace
+        matcher.set_seq1(n)
+        ratio = matcher.ratio()
+        if ratio >= best:
+            best, found = ratio, [lower[n]]
+    return found
 
 
 def no_such_kernel(name: str, known: Iterable[str], problem: str) -> UnsupportedError:
     """Return the error for the name of a kernel that does not exist, with the most similar name."""
-    near = get_close_matches(name, known, 1)
+    near = similar(name, known)
     hint = f"did you mean {near[0]}?" if near else "see op.explain"
     return UnsupportedError(f'there is no kernel "{name}" for {problem}; {hint}')
 

@@ -313,7 +313,13 @@ def check_options(call: str, device: object, options: Mapping[str, object]) -> N
     try:
         call_options.check_options({**options, "device": "gpu" if device is None else device})
     except call_options.OptionError as e:
-        raise OptionError(f"{call}: {e}") from None
+        raise OptionError(f"{call}: {e.args[0]}") from None
+
+
+def is_compiling() -> bool:
+    """Return True while torch.compile or torch.export traces a call."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def break_graph(call: str) -> None:
@@ -330,7 +336,7 @@ def call_operator(
     """Call a torch operator for a function of ``op``, whose options it checks.
 
     Operators run on the device of their tensors, and have no options of the interpreter.  Tensors on the CPU need
-    ``device="cpu"``, as in calls without operators, except inside of torch.compile.
+    ``device="cpu"``, as in calls without operators.
 
     Args:
         call: name of the function, for errors.
@@ -346,7 +352,7 @@ def call_operator(
     refuse_options(call, run or {})
     if device is not None:
         check_options(call, device, {})
-    if (device is not None or x.is_cpu) and not sys.modules["torch"].compiler.is_compiling():
+    if device is not None or x.is_cpu:
         # Tensors of torch.vmap have a device, but no memory.
         place = ArrayView(0, (), (), "", x.device.index if x.is_cuda else -1, "torch", x)
         where = chosen_device(device)
@@ -451,7 +457,8 @@ def _check_place(call: str, name: str, view: ArrayView, where: int | Literal["cp
                 f'move {name} to the CPU, or pass device="gpu"'
             )
     elif view.device < 0 and view.library != "numpy":
-        gpu_here(call)
+        if not is_compiling():
+            gpu_here(call)
         raise DeviceError(
             f"{call}: {name} is on the CPU; move it to a GPU with {name}.cuda(), "
             'or pass device="cpu" to run on the interpreter'

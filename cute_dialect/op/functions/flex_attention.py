@@ -224,15 +224,19 @@ def flex_attention(
         raise UnsupportedError(f"{FLEX}: scale is {scale!r}; pass a finite int or float")
     torch = sys.modules.get("torch")
     if torch is not None and torch.compiler.is_compiling():
-        for name, given in {"kernel": kernel, "device": device, "stream": stream, **run}.items():
-            if given is not None and not (name == "device" and given == "cpu"):
+        for name, given in {"kernel": kernel, "stream": stream, **run}.items():
+            if given is not None:
                 raise UnsupportedError(f"{FLEX}: {name} is not supported in torch.compile; omit it")
         from cute_dialect.op.torch.flex_attention import attend_traced  # late: torch
 
         _check_heads(query, key, enable_gqa)
         mask = fields_of(block_mask)
         lists = _lists_of(mask, len(mask.lists) > 0 and mask.lists[len(KEY_LISTS)] is not None)
-        found = attend_traced((query, key, value), score_mod, mask, lists, scale)
+
+        def traced_call() -> Any:
+            return attend_traced((query, key, value), score_mod, mask, lists, scale)
+
+        found = call_operator(FLEX, traced_call, query, device, name="query")
         return (found[0], aux(lse=found[1])) if aux is not None else found if return_lse else found[0]
     mask = known_fields(block_mask)
     traced = trace_scores(FLEX, score_mod, mask.mask_mod, keeps_score=scale is not None and scale <= 0)

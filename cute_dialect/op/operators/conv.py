@@ -87,7 +87,8 @@ def fake(
     dtype: torch.dtype | None = None, **_: object,
 ) -> Tensor:  # fmt: skip
     of_each = zip(x.shape[2:], f.shape[2:], before, after, stride, dilation)
-    return _made(x, (x.shape[0], f.shape[0], *[extent_of(*each) for each in of_each]), dtype)
+    # If the filter does not fit, the call itself reports it.
+    return _made(x, (x.shape[0], f.shape[0], *[max(extent_of(*each), 0) for each in of_each]), dtype)
 
 
 def forward_input(size: Sequence[int], f: Tensor, grad: Tensor, *how: Sequence[int], **more: Any) -> Tensor:

@@ -360,6 +360,11 @@ def tf32_of_convolutions() -> bool:
     return bool(cudnn.allow_tf32) if precision is None else precision == "tf32"
 
 
+def wrong_rank(call: str, name: str, shape: tuple[int, ...], rank: int) -> ShapeError:
+    """Return the error for an array that is not one of images with ``rank`` extents."""
+    return ShapeError(f"{call}: {name} has shape {shape}; pass an array of rank {rank + 2}")
+
+
 def prepared(
     name: str, kind: str, rank: int, views: Mapping[str, ArrayView], given: ConvOptions, extras: LinearCombination,
     library: str
@@ -372,7 +377,7 @@ def prepared(
     names = NAMES[kind]
     for n in (*names, "out"):
         if n in views and len(views[n].shape) != rank + 2:
-            raise ShapeError(f"{name}: {n} has shape {tuple(views[n].shape)}; pass an array of rank {rank + 2}")
+            raise wrong_rank(name, n, views[n].shape, rank)
     image, other = (views_last(views[n], turn) for n in names)
     if not can_mix(image.dtype, other.dtype):
         raise DtypeError(

@@ -22,7 +22,7 @@ from cute_dialect.op.arrays.operand_views import channels_first, first, last
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.recording import is_eager, needs_gradients
-from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of
+from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of, wrong_rank
 from cute_dialect.op.problems.grouped import GROUPS
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 from cute_dialect.op.torch.gradients import activation_gradient, by_column, summed, torch_dtype
@@ -108,6 +108,9 @@ def convolution(
     def torchs(t: Any) -> Any:
         return t if turn or t is None or t.dim() != rank + 2 else t.permute(first(axes, True))
 
+    for n in NAMES[kind]:
+        if len(arrays[n].shape) != rank + 2:
+            raise wrong_rank(name, n, tuple(arrays[n].shape), rank)
     size = given.size if given.size is None or turn else first(tuple(given.size), True)  # type: ignore[arg-type]
     taps = tuple(torchs(arrays["f"]).shape[2:]) if "f" in arrays else tuple(size)[2:]  # type: ignore[arg-type]
     w = window_of(name, taps, given.stride, given.padding, given.dilation, given.mode)

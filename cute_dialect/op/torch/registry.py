@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, Never
 
 import torch
 
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import DtypeError, UnsupportedError
 from cute_dialect.op.execute.recording import is_eager
+from cute_dialect.op.keywords import type_name
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
 
 
@@ -48,7 +49,7 @@ class TorchOperator:
     """A registered operator; calls take the arguments of its schema."""
 
     def __init__(self, row: Operator) -> None:
-        self.compute = row.forward
+        self.name, self.compute = row.name, row.forward
         self.registered: Any = torch.library.custom_op(
             f"cute::{row.name}", row.forward, mutates_args=row.mutates, schema=row.schema
         )
@@ -56,12 +57,13 @@ class TorchOperator:
         if row.vmap is not None:
             self.registered.register_vmap(row.vmap)
         self._apply: Callable[..., Any] = self.registered
+        arguments = self.registered._opoverload._schema.arguments
+        self._tensors = [(i, x.name) for i, x in enumerate(arguments) if str(x.type) == "Tensor"]
         if row.backward is None:
             if row.name.endswith("_backward"):
                 self.registered.register_autograd(_no_second_derivative(row.name.removesuffix("_backward")))
             return
         self.registered.register_autograd(row.backward, setup_context=row.keep)
-        arguments = self.registered._opoverload._schema.arguments
         named = {x.name: x.default_value for x in arguments if x.kwarg_only}
         places = [x.default_value for x in arguments if not x.kwarg_only]
         if named:
@@ -73,6 +75,10 @@ class TorchOperator:
         """Compute the operation; the result has a gradient if an input needs one."""
         tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
         if not is_eager(tensors):
+            for i, name in self._tensors:
+                if i < len(inputs) and not isinstance(inputs[i], torch.Tensor):
+                    kind = type_name(inputs[i])  # raises if the argument is missing
+                    raise DtypeError(f"{self.name}: {name} is of type {kind}; pass a tensor")
             return self.registered(*inputs, **more)
         if torch.is_grad_enabled():
             for t in tensors:

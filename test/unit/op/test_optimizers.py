@@ -137,7 +137,7 @@ def test_compiled() -> None:
     same = [[x[0].clone()] for x in made]
 
     def update(p: Any, g: Any, m: Any, v: Any, step: Any) -> Any:
-        ADAMW([p], [g], [m], [v], step, **HOW)
+        ADAMW([p], [g], [m], [v], step, **HOW, device="cpu")
         return p + 1
 
     step = torch.tensor([2.0])
@@ -199,7 +199,7 @@ def test_compiled_without_a_gradient() -> None:
     p, q, g, m, v = (torch.full((4,), x) for x in (1.0, 2.0, 0.5, 0.0, 0.0))
 
     def update(p: Any, q: Any, g: Any, m: Any, v: Any, step: Any) -> Any:
-        ADAMW([q, p], [None, g], [None, m], [None, v], step, **HOW)
+        ADAMW([q, p], [None, g], [None, m], [None, v], step, **HOW, device="cpu")
         return p + 1
 
     wanted = exact([x.numpy() for x in (p, g, m, v)], 2)
