@@ -109,7 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="EXPR",
-        help="check, e.g. 'c == a + b', or one of add, copy, gemm; on the CPU also any of race,oob,uninit,sync",
+        help="check, e.g. 'c == a + b', or one of add, copy, gemm; on the CPU also any of race,oob,uninit,sync,strict",
     )
     p.add_argument(
         "--report",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.run_inputs import Argument
 
 
-SANITIZERS = ("race", "oob", "uninit", "sync")
+SANITIZERS = ("race", "oob", "uninit", "sync", "strict")
 """Sanitizers of the interpreter."""
 
 

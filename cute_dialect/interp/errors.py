@@ -24,7 +24,8 @@ class InterpError(CuteError):
 
     Attributes:
         kind: "oob", "misaligned", "readonly", "overflow", "division", "poison", "divergence", "sync", "deadlock",
-            "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma", "promise"
+            "limit", "argument", "unsupported", "trap", "assert", "arithmetic", "race", "uninit", "wgmma",
+            "tcgen05", "promise"
             or "internal".
         message: the message alone, without location.
         op: name of the op.

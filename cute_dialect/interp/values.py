@@ -65,7 +65,7 @@ class Pending(Poison):
         self.source = source
         self.index = index
 
-    def result(self) -> Array:
+    def result(self) -> Value:
         """Return the register. Raises Fault until the program has waited for it."""
         return self.source.register(self.index)
 
@@ -121,7 +121,7 @@ class Undefined(Poison):
 class PendingSource(Protocol):
     """The operation that will write pending registers; see `Pending`."""
 
-    def register(self, index: int) -> Array:
+    def register(self, index: int) -> Value:
         """Return register `index` once it has been computed."""
         ...
 

@@ -112,7 +112,7 @@ class KernelCall(Protocol):
             device: ``"gpu"``, the number of a GPU, or ``"cpu"`` (the interpreter, which returns its report).
 
         Only with ``device="cpu"``:
-            checks: race, oob, uninit, sync, as ``"race,sync"`` or a tuple; or all, auto, none.  Default:
+            checks: race, oob, uninit, sync, strict, as ``"race,sync"`` or a tuple; or all, auto, none.  Default:
                 ``CUTE_CHECKS``, or none if it is not set.
             reports: banks, coalescing, occupancy, timeline, flops.
             schedule, seed: order of the warps.

@@ -12,7 +12,7 @@
     CUTE_NATIVE=0            calls of op are replayed in Python; no C++ extension is compiled (docs/performance/host.md)
     CUTE_OP_CHECK=1          operations check data in GPU memory (e.g. group offsets), which waits for the GPU
     CUTE_DEVICE=cpu          default device of kernels in Python and of op: gpu or cpu (the interpreter)
-    CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync; or all, auto, none
+    CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync, strict; or all, auto, none
     CUTE_TRACEBACK=full      tracebacks of this package's errors include its own frames
     CUTE_ERROR_SVG=DIR       errors about layouts draw them into this folder and name the file
     CUTE_PROGRESS=never      progress bar on standard error: auto (on a terminal), always or never

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.interp.compiler import undefined
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name, op_text
-from cute_dialect.interp.machine.group import Group, Wait
+from cute_dialect.interp.machine.group import Group, TensorAccess, Wait
 from cute_dialect.interp.memory.allocations import Pieces, local_allocation
 from cute_dialect.interp.types import Leaf, Type, type_of
 from cute_dialect.interp.values import POISON, Pending, Regs, Undefined, Value
@@ -101,6 +101,8 @@ def _straight(steps: list[Step], infos: list[OpInfo]) -> Run:
                 raise
             except Exception as e:
                 at: int = n - 1 - it.__length_hint__()  # type: ignore[attr-defined]
+                if not isinstance(e, Fault) and defer(infos[at], steps[at], R, g):
+                    continue
                 held = None if isinstance(e, Fault) else settle(infos[at], R, g)
                 if held is None:
                     recover(e, infos[at], R, g)
@@ -130,6 +132,56 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
             recover(e, info, R, g)
 
     return run
+
+
+class Moved:
+    """Results of an op that moves registers of a tcgen05.ld in flight. The op is executed when one of them is used."""
+
+    __slots__ = ("_inputs", "_mask", "_results", "_run")
+
+    def __init__(self, info: OpInfo, step: Step, R: Regs, g: Group) -> None:
+        self._inputs = {s: R[s] for s in info.operands}
+        self._results = info.results
+        self._mask = g.mask
+
+        def run(regs: dict[int, Value]) -> None:
+            mask, g.mask = g.mask, self._mask
+            try:
+                step(regs, g)  # type: ignore[arg-type]
+            finally:
+                g.mask = mask
+
+        self._run = run
+
+    def waits(self) -> bool:
+        """Return True if the warp has not waited for an operand."""
+        return any(_in_flight(v) for v in self._inputs.values())
+
+    def register(self, index: int) -> Value:
+        """Return result `index`. Raises Fault until the load has been waited for."""
+        regs = {s: v.result() if isinstance(v, Pending) else v for s, v in self._inputs.items()}
+        self._run(regs)
+        return regs[self._results[index]]
+
+
+def _in_flight(v: Value) -> bool:
+    if not isinstance(v, Pending):
+        return False
+    source = v.source
+    return source.waits() if isinstance(source, Moved) else isinstance(source, TensorAccess) and not source.waited
+
+
+def defer(info: OpInfo, step: Step, R: Regs, g: Group) -> bool:
+    """Make the results of an op pending if it only moves registers of a tcgen05.ld that is in flight.
+
+    Machine code may hold such registers anywhere, so moving them before the wait is no error.
+    """
+    if info.name not in undefined.MOVES or not any(_in_flight(R[s]) for s in info.operands):
+        return False
+    moved = Moved(info, step, R, g)
+    for i, d in enumerate(info.results):
+        R[d] = Pending(moved, i)
+    return True
 
 
 def settle(info: OpInfo, R: Regs, g: Group) -> dict[int, Value] | None:

@@ -66,8 +66,9 @@ class RunOptions:
     - blocks: the blocks to run, as linear numbers or as text such as "0,5,16:32" or "sample:16:seed". None runs all.
       Whole clusters run. `RunReport.written` then marks the bytes that were written; all others keep their old value
     - progress: called repeatedly with a `Progress`
-    - checks: "race" detects data races. "uninit" reports uses of shared memory, registers or arrays
-      (`Pointer.unwritten`) that nothing has written. "oob" and "sync" are always on
+    - checks: "race" detects data races. "strict" does too, and requires the order of tcgen05 operations of the PTX ISA
+      (see `race.tensor_order`). "uninit" reports uses of shared memory, registers or arrays (`Pointer.unwritten`) that
+      nothing has written. "oob" and "sync" are always on
     - check_budget: work, in units of `Counter.work`, after which "race" and "uninit" stop (None: no limit).
       `RunReport.unchecked` is the number of blocks that ran without them
     - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
@@ -391,7 +392,7 @@ def run_kernel(
     if any(g % c for g, c in zip(grid3, machine.cluster)):
         raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {machine.cluster}")
     if budget is not None and sum(_array_sizes(args).values()) > MOST_CHECKED_BYTES:
-        checks, budget = [c for c in checks if c not in ("race", "uninit")], None
+        checks, budget = [c for c in checks if c not in ("race", "uninit", "strict")], None
         machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
     program.tracks = machine.tracks = "uninit" in checks
     if "flops" in options.reports:
@@ -421,7 +422,8 @@ def run_kernel(
         report.timeline = machine.timeline.timeline
         plain = False
     wide = widest = plain and not _needs_warp(fn) and _lockstep(fn, func)
-    if "race" in checks:
+    machine.strict_tensor_order = "strict" in checks
+    if "race" in checks or "strict" in checks:
         from cute_dialect.interp.race.lockstep import WideMonitor  # late: start-up
         from cute_dialect.interp.race.monitor import Monitor  # late: start-up
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
-from cute_dialect.interp.instructions import float_ops, gpu
+from cute_dialect.interp.instructions import float_ops, gpu, tcgen05
 from cute_dialect.interp.instructions.conversions import emit_cvt
 from cute_dialect.interp.instructions.lane_math import FUNCTIONS
 from cute_dialect.interp.instructions.matrix import mma_by_name, mma_sp_by_name
@@ -298,6 +298,7 @@ _INTRINSICS: tuple[tuple[str, Match], ...] = (
     # The first operand goes to the upper half.
     (r"ff2(b?f16x2)((?:\.\w+)+)", lambda c, op, m: emit_cvt(c, op, f"cvt{m[2]}.{m[1]}.f32")),
     (r"mma\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_by_name),
+    (r"tcgen05\.(.*)", tcgen05.intrinsic),
     (r"mma\.sp\.ordered\.metadata\.m(\d+)n(\d+)k(\d+)\.row\.col\.(.*)", mma_sp_by_name),
 )
 

@@ -28,6 +28,7 @@ from cute_dialect.interp.instructions import (
     matrix,
     memory,
     ptx_scalars,
+    tcgen05,
     warp,
     wgmma,
 )
@@ -225,6 +226,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
     for pattern, handler in (
         *async_copies.TABLE,
         *wgmma.TABLE,
+        *tcgen05.TABLE,
         *bulk_copies.TABLE,
         *gpu.TABLE,
         *memory.TABLE,

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.machine.tensor_memory import TensorMemory
 from cute_dialect.interp.machine.wgmma import Warpgroup
 from cute_dialect.interp.memory.buffers import GENERIC, SHARED_CLUSTER, SHARED_WINDOW, SMEM_ORIGIN, WINDOW_BITS, outside
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
     from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.tcgen05 import Pipe
     from cute_dialect.interp.memory.allocations import Allocation
     from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.clocks import Meeting
@@ -259,8 +261,8 @@ class Block:
     """A resident block."""
 
     __slots__ = (
-        "barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "registers", "size", "smem",
-        "smem_start", "warpgroups",
+        "barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "pipe", "registers", "size", "smem",
+        "smem_start", "tensor", "warpgroups",
     )  # fmt: skip
 
     def __init__(self, linear: int, smem: Buffer, smem_start: int, cluster: Cluster) -> None:
@@ -275,6 +277,8 @@ class Block:
         self.mbarriers: dict[int, MBarrier] = {}
         self.groups: list[Group] = []
         self.live_warps = 0
+        self.tensor: TensorMemory | None = None
+        self.pipe: Pipe | None = None  # tensor pipe of the CTA or, for the first CTA of a pair, of both
 
     def add_mbarrier(self, offset: int, bar: MBarrier, lane: int, address: int) -> None:
         """Execute `mbarrier.init`. Raises Fault if a valid mbarrier is there already."""
@@ -326,6 +330,12 @@ class Block:
             got = self.warpgroups[number] = Warpgroup(self, number)
         return got
 
+    def tensor_memory(self) -> TensorMemory:
+        """Return the tensor memory of the block, created on first use."""
+        if self.tensor is None:
+            self.tensor = TensorMemory(f"tensor memory of block {self.linear}")
+        return self.tensor
+
     def barrier(self, ident: int) -> NamedBarrier:
         """Return a named barrier. Raises Fault unless its number is in 0 to 15 (PTX ISA, "barrier")."""
         if not 0 <= ident < 16:
@@ -347,13 +357,18 @@ class Block:
     def warp_exits(self, warp: int) -> tuple[Fault, OpInfo] | None:
         """Record the end of a warp, which barriers of all threads no longer wait for.
 
-        Return a fault and its op if the warpgroup executed setmaxnreg unequally.
+        Return a fault and its op if the warpgroup executed setmaxnreg unequally, or the block leaves tensor memory
+        allocated.
         """
         self.live_warps -= 1
         for b in self.barriers.values():
             if b.expected is None:
                 b.check(self)
         self.cluster.check()
+        if self.live_warps == 0 and self.tensor is not None:
+            left = self.tensor.check_end()
+            if left is not None:
+                return left
         return self.registers.ends(warp)
 
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.memory.allocations import Segment
     from cute_dialect.interp.race.clocks import WarpClocks
     from cute_dialect.interp.race.monitor import Monitor
+    from cute_dialect.interp.race.tensor_order import TensorEvent
     from cute_dialect.interp.reports.timeline import Recorder
     from cute_dialect.interp.values import Array
 
@@ -244,6 +245,7 @@ class Machine:
     - blocks: the resident blocks with their barriers; transfers: the copies in flight
     - segments: the symbols in shared memory; symbols: address of each global
     - wide: groups run in lockstep; tracks: unwritten registers and local memory are tracked
+    - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
 
@@ -278,6 +280,7 @@ class Machine:
         self.observe: Observer | None = None
         self.timeline: Recorder | None = None
         self.strict_uninit = False
+        self.strict_tensor_order = False
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()
 
@@ -327,6 +330,39 @@ class Wait:
     def text(self) -> str:
         """Description of the wait, in its current state."""
         return self._text if isinstance(self._text, str) else self._text()
+
+
+class TensorAccess:
+    """A tcgen05.ld or st of a warp in flight. `run` performs it, at any time until the warp has waited for it.
+
+    - waited: True if the warp has waited for it
+    - event: its entry in the race check, None without
+    """
+
+    __slots__ = ("done", "event", "run", "values", "waited", "where")
+
+    def __init__(self, where: OpInfo, run: Callable[[], list[Value]], event: TensorEvent | None) -> None:
+        self.where = where
+        self.run = run
+        self.event = event
+        self.values: list[Value] = []
+        self.done = self.waited = False
+
+    def finish(self) -> None:
+        """Perform the access if it has not been performed."""
+        if not self.done:
+            self.done = True
+            self.values = self.run()
+
+    def register(self, index: int) -> Value:
+        """Return result `index` of a load. Raises Fault until the warp has waited for it."""
+        if not self.waited:
+            raise Fault(
+                "tcgen05",
+                "a register of tcgen05.ld is used before the load is complete: missing tcgen05.wait::ld",
+                notes=(f"loaded at {self.where.location or self.where.text}",),
+            )
+        return self.values[index]
 
 
 class AsyncCopy:
@@ -384,6 +420,8 @@ class Group:
         self.copy_seq = np.zeros(self.lanes, np.int64)
         self.copy_arrivals: dict[int, Array] = {}
         self.bulk: dict[int, BulkGroups] = {}
+        self.tensor_loads: list[TensorAccess] = []  # tcgen05.ld and st that the warp has not waited for
+        self.tensor_stores: list[TensorAccess] = []
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None

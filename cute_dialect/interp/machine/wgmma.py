@@ -476,18 +476,9 @@ def _wide(v: Array, kind: str) -> Array:
 
 def read_operand(block: Block, descriptor: int, x: int, k: int, kind: str, major: str, info: OpInfo) -> Array:
     """Return the operand (X, K) of a descriptor, in f64. Raises Fault oob."""
-    index, low, high, units = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
-    _inside((index, low, high, index), descriptor, block.size)
-    owner = block.smem.names.at(low) if block.smem.names is not None else None
-    if owner is not None and high > owner.start + owner.size:
-        raise Fault(
-            "oob",
-            f"wgmma reads bytes {low} to {high} of shared memory, past the end of {owner.name}, which has bytes "
-            f"{owner.start} to {owner.start + owner.size}",
-            notes=(f"descriptor {describe(descriptor)}",),
-        )
-    if block.smem.contents is not None:
-        block.smem.contents.no_barrier_in(units + block.smem_start // 16, "wgmma read")
+    at = operand_index(descriptor & 0xFFFF_FFFF_FFFF_FFFF, x, k, _BYTES[kind], major)
+    check_operand(block, at, "wgmma", f"descriptor {describe(descriptor)}")
+    index = at[0]
     return _wide(block.smem.view(_dtype(kind), 1)[index + block.smem_start // _BYTES[kind]], kind)
 
 
@@ -516,14 +507,37 @@ def operand_index(descriptor: int, x: int, k: int, size: int, major: str) -> tup
     return at // size, int(at.min()), int(at.max()) + size, np.unique(at // 16)
 
 
-def _inside(at: tuple[Array, int, int, Array], descriptor: int, size: int = 1 << 18) -> None:
-    _, low, high, _ = at
-    if low < 0 or high > size:
+def check_operand(block: Block, at: tuple[Array, int, int, Array], name: str, note: str) -> None:
+    """Check that an operand in shared memory is inside one tensor and holds no mbarrier. Raises Fault.
+
+    Args:
+        at: The result of `operand_index`.
+        name: The instruction.
+        note: Description of the descriptor.
+    """
+    _, low, high, units = at
+    inside(low, high, block.size, name, note)
+    owner = block.smem.names.at(low) if block.smem.names is not None else None
+    if owner is not None and high > owner.start + owner.size:
         raise Fault(
             "oob",
-            f"wgmma reads bytes {low} to {high} of shared memory, which has {size}",
-            notes=(f"descriptor {describe(descriptor)}",),
+            f"{name} reads bytes {low} to {high} of shared memory, past the end of {owner.name}, which has bytes "
+            f"{owner.start} to {owner.start + owner.size}",
+            notes=(note,),
         )
+    if block.smem.contents is not None:
+        block.smem.contents.no_barrier_in(units + block.smem_start // 16, f"{name} read")
+
+
+def inside(low: int, high: int, size: int, name: str, note: str) -> None:
+    """Check that an operand is inside shared memory of `size` bytes. Raises Fault."""
+    if low < 0 or high > size:
+        raise Fault("oob", f"{name} reads bytes {low} to {high} of shared memory, which has {size}", notes=(note,))
+
+
+def _inside(at: tuple[Array, int, int, Array], descriptor: int, size: int = 1 << 18) -> None:
+    _, low, high, _ = at
+    inside(low, high, size, "wgmma", f"descriptor {describe(descriptor)}")
 
 
 def operand_units(i: Instruction, warp: int) -> list[Array]:

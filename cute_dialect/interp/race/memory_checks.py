@@ -176,6 +176,8 @@ class Reporter:
             return "missing cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")
         if what == "wgmma":
             return "missing wgmma.wait_group, then an arrival that this thread waits for, before the overwrite"
+        if what == "tensor":
+            return "missing wait for the phase of an mbarrier that a tcgen05.commit signals after it"
         if what.startswith("bulk"):
             return "missing cp.async.bulk.wait_group by the thread that issued the copy, before this access"
         if actor // 32 == (g.clocks.first + lane) // 32:
@@ -197,6 +199,7 @@ _MISSING = {
     "cp.async": "missing cp.async.wait_group before the end of the block",
     "mbarrier": "missing wait for that phase of the mbarrier before the end of the block",
     "wgmma": "missing wgmma.wait_group before the end of the block",
+    "tensor": "missing wait for the mbarrier that a later tcgen05.commit signals, before the end of the block",
     "bulk": "missing cp.async.bulk.wait_group.read before the end of the block",
 }
 
@@ -245,10 +248,14 @@ class Lifetimes:
                     lane,
                 )
 
-    def arrives(self, g: Group, lane: int, block: Block, number: int) -> None:
-        """Record the arrival of a lane at an mbarrier in the shared memory of another block."""
+    def arrives(self, g: Group, lane: int, block: Block, number: int, by: tuple[int, int] | None = None) -> None:
+        """Record the arrival of a lane at an mbarrier in the shared memory of another block.
+
+        `by` is the actor and time of an asynchronous arrival, None for one by the lane itself.
+        """
         if block.linear != g.block_of(lane):
-            self._blocks[block.linear].arrivals[g.clocks.first + lane] = (g.clocks.clock, number)
+            actor, time = by or (g.clocks.first + lane, g.clocks.clock)
+            self._blocks[block.linear].arrivals[actor] = (time, number)
 
     def warp_ends(self, g: Group, shadow: Shadow | None) -> None:
         """Record the end of a warp. The last warp of a block ends its shared memory, whose accesses `shadow` holds."""

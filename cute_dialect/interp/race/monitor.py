@@ -40,6 +40,7 @@ from cute_dialect.interp.race.clocks import (
 from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Sync
 from cute_dialect.interp.race.history import REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.race.memory_checks import ASYNC, REDUCTION, Accesses
+from cute_dialect.interp.race.tensor_order import TensorOrder
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -47,6 +48,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp.machine.barriers import Block, Cluster, MBarrier, NamedBarrier
     from cute_dialect.interp.machine.group import Group, Machine
+    from cute_dialect.interp.machine.tcgen05 import Use, Work
     from cute_dialect.interp.machine.wgmma import Instruction, Warpgroup
     from cute_dialect.interp.memory.accesses import Part, Site
     from cute_dialect.interp.memory.buffers import Buffer
@@ -135,6 +137,7 @@ class Monitor(Accesses):
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
         self.clusters = 0
+        self.tensor = TensorOrder(machine, self._actor)
         self.maps = MapFences(lambda g, lane, w: self._knows(g, lane, w.cluster, w.actor, w.time))
         # (cluster, first thread of a warp, n) → time of the warp's nth setmaxnreg
         self.resized: dict[tuple[int, int, int], int] = {}
@@ -577,6 +580,31 @@ class Monitor(Accesses):
         g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk"), done)
         if not only_read:
             g.clocks.learn(g, [lane], self._bulk(g, lane, "bulk write"), done)
+
+    # -- tcgen05 ------------------------------------------------------------------------------------------------------
+
+    def tensor_operation(self, g: Group, lane: int, kind: str, info: OpInfo, work: Work, uses: Sequence[Use]) -> None:
+        """Record an MMA or a copy to tensor memory, issued by a lane. `uses` are the words that it accesses."""
+        event = self.tensor.issue(g, kind, info, [lane], uses, work.key)
+        number = self._of_info(info)
+        for block in work.blocks:
+            s = self._shadow(block.smem)
+            for operand in work.operands():
+                units = operand.locate(work.name)[3]
+                inside = units[(units >= 0) & (units < block.size // 16)]
+                idx = s.units(inside + block.smem_start // 16)
+                self._async_access(g, lane, block, s, idx, False)
+                self.tensor.check_data(g, lane, work.name, info, s.w_actor[idx], s.w_clock[idx])
+                self._read_by(g, s, idx, event.actor, event.number, number)
+
+    def tensor_committed(self, g: Group, lane: int, bars: Sequence[tuple[Block, MBarrier]], info: OpInfo) -> Array:
+        """Record a tcgen05.commit of a lane to mbarriers, and return the table that it releases on arrival."""
+        message = self.tensor.commit(g, lane)
+        actor, number = self.tensor.actor(g, lane), self._of_info(info)
+        for block, bar in bars:
+            self.mbarrier_check(g, lane, bar)
+            self.lifetimes.arrives(g, lane, block, number, (actor, int(message[MEMORY, actor])))
+        return message
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ The mutations edit the text of a kernel by search and replace, so each line does
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from interp_support import DSMEM, kernel, run_kernel
@@ -30,7 +30,7 @@ class Kernel:
     grid: int = 1
     cluster: int = 1
     attrs: str = ""
-    options: dict[str, object] = field(default_factory=dict)
+    checks: tuple[str, ...] = ("race", "oob", "uninit", "sync")
 
     def run(
         self, body: str | None = None, schedule: str = "round-robin", width: str = "auto"
@@ -48,7 +48,7 @@ class Kernel:
             dynamic_smem=self.smem,
             schedule=schedule,
             width=width,
-            checks=["race", "oob", "uninit", "sync"],
+            checks=list(self.checks),
             max_steps=200_000,
         )
         return report, right()

@@ -63,7 +63,7 @@ def matrices(count: int = 3, shape: tuple[int, int] = (5, 7)) -> list[np.ndarray
 
 THREE = "one to three positive integers like (8, 1, 1)"
 NUMBERS = "block numbers, or a string such as '0,5,16:32' or 'sample:16'"
-CHECKS = "any of 'race', 'oob', 'uninit', 'sync', as 'race,sync' or a tuple; or 'all', 'auto', 'none'"
+CHECKS = "any of 'race', 'oob', 'uninit', 'sync', 'strict', as 'race,sync' or a tuple; or 'all', 'auto', 'none'"
 REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline', 'flops'"
 SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial'"
 DEVICES = "'gpu', 'cuda:N', a number or 'cpu'"
