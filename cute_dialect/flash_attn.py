@@ -1,8 +1,9 @@
 """Functions of the flash-attn package, on the kernels of :mod:`cute_dialect.op`.
 
 The names and the order of arguments are those of FlashAttention-2; arguments of FlashAttention-3 are accepted by name.
-Arrays are torch tensors (B, S, H, D), or (rows, H, D) for packed sequences.  A causal mask aligns the last query with
-the last key::
+Arrays are torch tensors (B, S, H, D), or (rows, H, D) for packed sequences.  Causal masks and windows align the last
+query with the last key: of S queries and S' keys, query i sees the keys from ``i + S' - S - left`` to
+``i + S' - S + right`` for ``window_size=(left, right)``::
 
     from cute_dialect.flash_attn import flash_attn_func
 
@@ -94,7 +95,7 @@ def flash_attn_func(
         found = op.attention(
             q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
             lse=return_attn_probs, layout="bshd", deterministic=deterministic or None, device=_device(q),
-            **others, **_mask(call, causal, window_size, attention_chunk, q.shape[1], q.shape[1] == k.shape[1]),
+            attention_chunk=attention_chunk, **others, **_mask(call, causal, window_size, attention_chunk),
         )  # fmt: skip
     except OpError as e:
         raise renamed(e, call, CALL, arguments=_NAMES) from None
@@ -134,7 +135,8 @@ def flash_attn_varlen_func(
     Args:
         block_table, page_table: pages of the keys; ``k`` and ``v`` are then (pages, page size, H, D), and
             ``seqused_k``, or the differences of ``cu_seqlens_k``, are the numbers of keys.
-        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p, softmax_scale, causal, window_size,
+        max_seqlen_q, max_seqlen_k: rows and keys of the longest sequence, or more; default: all, which is slower.
+        q, k, v, cu_seqlens_q, cu_seqlens_k, dropout_p, softmax_scale, causal, window_size,
             softcap, alibi_slopes, deterministic, return_attn_probs, seqused_q, seqused_k, attention_chunk: as in
             FlashAttention.
     """
@@ -142,17 +144,18 @@ def flash_attn_varlen_func(
     _check_rank(call, "q", q, "(rows, H, D)")
     others = _checked(flash_attn_varlen_func, more, softmax_scale)
     table = page_table if block_table is None else block_table
+    if table is None and cu_seqlens_k is None:
+        raise ShapeError(f"{call}: cu_seqlens_k is missing; pass the offsets of the keys, or block_table")
     if table is not None and cu_seqlens_k is not None:
         seqused_k = cu_seqlens_k.diff() if seqused_k is None else seqused_k
         cu_seqlens_k = None
-    is_square = cu_seqlens_q is cu_seqlens_k and seqused_k is seqused_q
     try:
         found = op.attention(
             q, k, v, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes, dropout_p=dropout_p,
             lse=return_attn_probs, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
             max_seqlen_k=max_seqlen_k, seqused_q=seqused_q, seqused_k=seqused_k, page_table=table, layout="bshd",
             deterministic=deterministic or None, device=_device(q),
-            **others, **_mask(call, causal, window_size, attention_chunk, max_seqlen_q or q.shape[0], is_square),
+            attention_chunk=attention_chunk, **others, **_mask(call, causal, window_size, attention_chunk),
         )  # fmt: skip
     except OpError as e:
         names = _NAMES if block_table is None else {**_NAMES, "page_table": "block_table"}
@@ -160,7 +163,9 @@ def flash_attn_varlen_func(
     return (*found, None) if return_attn_probs else found
 
 
-def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, *args: Any, **more: Any) -> Any:
+def flash_attn_varlen_qkvpacked_func(
+    qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int | None = None, *args: Any, **more: Any
+) -> Any:
     """Return :func:`flash_attn_varlen_func` of queries, keys and values in one tensor, (rows, 3, H, D)."""
     call = "flash_attn_varlen_qkvpacked_func"
     q, k, v = _parts(call, "qkv", qkv, "(rows, 3, H, D)")
@@ -306,7 +311,7 @@ def _with_kvcache(arrays: tuple[Any, ...], numbers: tuple[Any, ...], more: dict[
             q, k_cache, v_cache, scale=softmax_scale, softcap=softcap, alibi_slopes=alibi_slopes,
             seqused_k=used, seqused_k_offset=0 if k is None else k.shape[1], page_table=table, leftpad_k=cache_leftpad,
             layout="bshd", lse=return_softmax_lse, split_keys=num_splits or None, device=_device(q),
-            **others, **_mask(call, causal, window_size, chunk, q.shape[1], False),
+            attention_chunk=chunk, **others, **_mask(call, causal, window_size, chunk),
         )  # fmt: skip
     except OpError as e:
         raise renamed(e, call, CALL, arguments=_CACHE_NAMES | tables) from None
@@ -316,28 +321,14 @@ def _device(q: Tensor) -> str | None:
     return "cpu" if q.is_cpu else None
 
 
-def _mask(call: str, causal: bool, window: Any, chunk: int, queries: int, is_square: bool) -> dict[str, Any]:
-    """Return ``causal``, ``window`` and ``attention_chunk`` of ``op.attention`` for a mask that ends at the last key.
-
-    Args:
-        queries: largest number of queries of a sequence.
-        is_square: each sequence has as many queries as keys.
-    """
+def _mask(call: str, causal: bool, window: Any, chunk: int) -> dict[str, Any]:
+    """Return ``causal`` and ``window`` of ``op.attention`` for a mask that aligns the last query with the last key."""
     left, right = (None if x is None or x < 0 else x for x in _window(call, window))
-    # A right bound of 0, and one query with its own key last, are causal.
-    if causal or right == 0 or (queries == 1 and (left is not None or chunk)):
-        found = {"causal": "bottom_right", "window": None if left is None else (left, None)}
-        return {**found, "attention_chunk": chunk}
+    if causal or right == 0:
+        return {"causal": "bottom_right", "window": None if left is None else (left, None)}
     if left is None and right is None and not chunk:
         return {"causal": False}
-    if not is_square:
-        given = f"window_size is {window}" if not chunk else f"attention_chunk is {chunk}"
-        raise UnsupportedError(
-            f"{call}: {given} without causal=True, which needs as many queries as keys"
-            f"{', in one tensor cu_seqlens_q and cu_seqlens_k' if 'varlen' in call else ''}; pass as many of both, or "
-            f"a mask to op.attention{', for one sequence at a time' if 'varlen' in call else ''}"
-        )
-    return {"causal": False, "window": (left, right), "attention_chunk": chunk}
+    return {"causal": False, "window": (left, right, "bottom_right")}
 
 
 def _window(call: str, window: Any) -> tuple[Any, Any]:

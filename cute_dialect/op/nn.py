@@ -31,6 +31,7 @@ from cute_dialect.op.functions.rope import rope
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
 from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.signature_types import Window
 
 __all__ = ["MLP", "Attention", "Conv2d", "Embedding", "Experts", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
 
@@ -293,7 +294,7 @@ class Attention(torch.nn.Module):
     @checks_keywords
     def __init__(
         self, dim: int, heads: int, kv_heads: int | None = None, *, head_dim: int | None = None, bias: bool = False,
-        causal: bool | str = True, window: tuple[int | None, int | None] | None = None,
+        causal: bool | str = True, window: Window | None = None,
         rope_base: float | None = 10_000.0, device: Any = None, dtype: Any = None, run_on: str | None = None,
     ):  # fmt: skip
         super().__init__()

@@ -14,7 +14,7 @@ from cute_dialect.lang.values.signature_types import Array
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import Progress, RunReport
 
-__all__ = ["Array", "Arrays", "Epilogue", "Factor", "Interpreted", "Operand", "Sizes"]
+__all__ = ["Array", "Arrays", "Epilogue", "Factor", "Interpreted", "Operand", "Sizes", "Window"]
 
 Arrays: TypeAlias = Any
 """An array, or a sequence of arrays, one per GEMM or group."""
@@ -26,6 +26,8 @@ Operand: TypeAlias = Any
 """An array, a number, or a traced value of an epilogue."""
 Sizes: TypeAlias = Any
 """An integer, or one integer per dimension."""
+Window: TypeAlias = tuple[int | None, int | None] | tuple[int | None, int | None, str]
+"""Numbers of visible keys before and after the key aligned with a query, None for no limit, and the alignment."""
 
 
 class Interpreted(TypedDict, total=False):

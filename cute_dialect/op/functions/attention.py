@@ -43,18 +43,17 @@ from cute_dialect.op.problems.attention import (
     DESCALES,
     SPELLINGS,
     Numbers,
-    direction_of,
     dropout_of,
     factor_of,
     form_of,
-    window_of,
+    visible_keys,
 )
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
-    from cute_dialect.op.signature_types import Array, Interpreted
+    from cute_dialect.op.signature_types import Array, Interpreted, Window
 
 _KNOWN = KnownCalls()
 """Cached calls."""
@@ -62,7 +61,7 @@ _KNOWN = KnownCalls()
 
 def attention(
     q: Array, k: Array, v: Array, *, causal: bool | str = False, scale: float | None = None,
-    window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, sinks: Array = None,
+    window: Window | None = None, softcap: float = 0.0, sinks: Array = None,
     alibi_slopes: Array = None, mask: Array = None, dropout_p: float = 0.0, rng_state: Array = None, lse: bool = False,
     layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None, max_seqlen_q: int | None = None,
     max_seqlen_k: int | None = None, seqused_k: Array = None, page_table: Array = None, seqused_q: Array = None,
@@ -88,7 +87,8 @@ def attention(
             does; ``"bottom_right"`` aligns the last query with the last key.
         scale: any finite number; default: ``1 / sqrt(D)``.
         window: numbers of visible keys before and after the key that is aligned with the query, None for no limit.
-            ``causal`` selects the alignment.
+            ``causal`` selects the alignment.  Without it query 0 is aligned with key 0, or with ``"bottom_right"`` as
+            the third element the last query with the last key.
         softcap: replace scores by ``softcap * tanh(score / softcap)``; 0 for none.
         sinks: (H,), f32 or the type of the result: the score of a further key of each head, whose value is zero.
         alibi_slopes: (H,) or (B, H), f32: subtract ``slope * |i + S' - S - j|`` from the score of query i and key j.
@@ -176,6 +176,8 @@ def attention(
             kernel=kernel, split_keys=split_keys, device=device, stream=stream, **run,
         )  # fmt: skip
     check_flag(CALL, "lse", lse)
+    if max_seqlen_k is not None and (type(max_seqlen_k) is not int or max_seqlen_k < 0):
+        raise ShapeError(f"{CALL}: max_seqlen_k is {max_seqlen_k!r}; pass an integer of 0 or more, or None")
     if deterministic is not None:
         check_flag(CALL, "deterministic", deterministic)
     constant = {"alibi_slopes": alibi_slopes, "q_descale": q_descale, "k_descale": k_descale, "v_descale": v_descale}
@@ -186,12 +188,13 @@ def attention(
     constants = dict(zip(OPTIONAL_ARRAYS[6:], more[6:])) | {"attention_chunk": attention_chunk or None}
     operators = _operators((q, k, v, sinks, mask), others, constants)
     if operators is not None:
-        left, right = (-1 if x is None else x for x in window_of(window))
+        direction, *bounds = visible_keys(causal, window)
+        left, right = (-1 if x is None else x for x in bounds)
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
 
         def compute() -> object:
             result, found = operators.attention(
-                q, k, v, *more, direction_of(causal), left, right, scale, layout, max_seqlen_q, softcap or 0.0,
+                q, k, v, *more, direction, left, right, scale, layout, max_seqlen_q, softcap or 0.0,
                 deterministic, max_seqlen_k, dropout_p, logs, seqused_k_offset, attention_chunk, _torch_type(dtype),
             )  # fmt: skip
             return (result, found) if lse else result
@@ -406,7 +409,7 @@ _GRADIENTS = KnownCalls(tf32=False)
 
 def attention_backward(
     dout: Array, q: Array, k: Array, v: Array, out: Array, lse: Array, dlse: Array = None, *,
-    causal: bool | str = False, scale: float | None = None, window: tuple[int | None, int | None] | None = None,
+    causal: bool | str = False, scale: float | None = None, window: Window | None = None,
     softcap: float = 0.0, alibi_slopes: Array = None, mask: Array = None, dropout_p: float = 0.0,
     rng_state: Array = None, layout: str = "bhsd", cu_seqlens_q: Array = None, cu_seqlens_k: Array = None,
     max_seqlen_q: int | None = None, max_seqlen_k: int | None = None, deterministic: bool | None = None,

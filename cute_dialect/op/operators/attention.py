@@ -71,7 +71,7 @@ def gradients_by_kernels(
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS)
     form = backward_form(
         one.views,
-        mask.causal or False,
+        mask.direction,
         mask.scale,
         mask.window,
         mask.layout,
@@ -107,8 +107,8 @@ def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     q, k, v = inputs[:3]
     causal, left, right, scale, layout, longest, softcap, _, _, dropout_p, lse, *numbers = inputs[_TENSORS + _CACHES :]
-    window = Mask(causal, left, right, scale, layout, longest).window
-    numbers = (causal or False, scale, window, softcap, lse, layout, longest, None, None, *numbers, dropout_p)
+    mask = Mask(causal, left, right, scale, layout, longest)
+    numbers = (mask.direction, scale, mask.window, softcap, lse, layout, longest, None, None, *numbers, dropout_p)
     device = "cpu" if q.device.type == "cpu" else None
     found = functions.attended(q, k, v, numbers, inputs[3 : _TENSORS + _CACHES], device=device)
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from cute_dialect.kernels.attention.dropout import kept_at, kept_share
-from cute_dialect.op.problems.attention import LAYOUTS
+from cute_dialect.op.problems.attention import LAYOUTS, WINDOW_AT_END
+from cute_dialect.op.signature_types import Window
 
 MOST = 1 << 25
 """Maximum number of scores in memory at a time, in f32."""
@@ -27,7 +28,7 @@ MOST = 1 << 25
 class Mask(NamedTuple):
     """The mask, the scale, the soft cap and the dropout of scores: arguments of ``torch.ops.cute.attention``."""
 
-    causal: str
+    causal: str  # alignment, as returned by visible_keys
     left: int  # keys before a query's own; -1 for all
     right: int  # keys after it; -1 for all
     scale: float | None
@@ -39,16 +40,22 @@ class Mask(NamedTuple):
     dropout_p: float = 0.0
 
     @property
-    def window(self) -> tuple[int | None, int | None] | None:
+    def window(self) -> Window | None:
         """The window as op.attention has it."""
-        if self.left < 0 and self.right < 0:
-            return None
-        return self.left if self.left >= 0 else None, self.right if self.right >= 0 else None
+        left, right = self.left if self.left >= 0 else None, self.right if self.right >= 0 else None
+        if self.causal == WINDOW_AT_END:
+            return left, right, "bottom_right"
+        return None if left is None and right is None else (left, right)
+
+    @property
+    def direction(self) -> str:
+        """The argument ``causal`` of op.attention."""
+        return "" if self.causal == WINDOW_AT_END else self.causal
 
     @property
     def after(self) -> int:
         """Keys after a query's own that it sees; -1 for all."""
-        return 0 if self.causal else self.right
+        return 0 if self.direction else self.right
 
     @property
     def is_full(self) -> bool:
@@ -61,7 +68,7 @@ class Mask(NamedTuple):
 
     def shift(self, queries: int, keys: int) -> int:
         """Return the key that is query 0's own."""
-        return keys - queries if self.causal == "bottom_right" else 0
+        return keys - queries if self.causal in ("bottom_right", WINDOW_AT_END) else 0
 
     def hidden(self, first: int, rows: int, queries: int, keys: int, device: Any) -> Tensor | None:
         """Return the keys (rows, keys) that the queries from ``first`` on do not see; None if they see all."""

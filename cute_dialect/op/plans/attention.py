@@ -45,13 +45,21 @@ from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
 from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
-from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, direction_of, form_of, is_readable, window_of
+from cute_dialect.op.problems.attention import (
+    DESCALES,
+    WINDOW_AT_END,
+    Form,
+    Numbers,
+    form_of,
+    is_readable,
+    visible_keys,
+)
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
 
-    from cute_dialect.op.signature_types import Array, Interpreted
+    from cute_dialect.op.signature_types import Array, Interpreted, Window
     from cute_dialect.runtime.launch import CompiledModule
 
 __all__ = ["Attention", "AttentionArguments"]
@@ -122,7 +130,7 @@ class Attention(Recorded):
     @checks_keywords
     def __init__(
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
-        window: tuple[int | None, int | None] | None = None, softcap: float = 0.0, dropout_p: float = 0.0,
+        window: Window | None = None, softcap: float = 0.0, dropout_p: float = 0.0,
         lse: bool = False, layout: str = "bhsd", dtype: object = None, kernel: AttentionConfig | str | None = None,
         split_keys: int | None = None,
     ):  # fmt: skip
@@ -337,12 +345,11 @@ class Attention(Recorded):
             return np.repeat(np.broadcast_to(exact(descale), factors), share, 1)[:, :, None, None]
 
         b, c = np.repeat(b, share, 1), np.repeat(c, share, 1) * factor(descales[2])
-        left, right = window_of(self.window)
-        direction, heads, away = direction_of(self.causal), a.shape[1], b.shape[2] - a.shape[2]
-        own = np.arange(a.shape[2])[:, None] + (away if direction == "bottom_right" else 0)
+        direction, left, right = visible_keys(self.causal, self.window)
+        heads, away = a.shape[1], b.shape[2] - a.shape[2]
+        own = np.arange(a.shape[2])[:, None] + (away if direction in ("bottom_right", WINDOW_AT_END) else 0)
         at = np.arange(b.shape[2])[None]
         seen = np.ones((a.shape[2], b.shape[2]), bool)
-        right = 0 if direction else right
         if left is not None:
             seen &= at >= own - left
         if right is not None:

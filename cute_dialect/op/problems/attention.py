@@ -23,9 +23,9 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
 
 __all__ = [
-    "CALL", "CAUSAL", "DESCALES", "LAYOUTS", "SPELLINGS", "Form", "Numbers", "check_layout", "check_lengths",
-    "check_pages", "check_rising", "check_table", "direction_of", "dropout_of", "element_of", "element_unit",
-    "expanded_strides", "factor_of", "form_of", "is_number", "is_readable", "numbers_of", "window_of",
+    "CALL", "DESCALES", "LAYOUTS", "SPELLINGS", "WINDOW_AT_END", "Form", "Numbers", "check_layout",
+    "check_lengths", "check_pages", "check_rising", "check_table", "dropout_of", "element_of", "element_unit",
+    "expanded_strides", "factor_of", "form_of", "is_number", "is_readable", "numbers_of", "visible_keys",
 ]  # fmt: skip
 
 CALL = "attention"
@@ -37,8 +37,10 @@ LAYOUTS = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3)}
 Packed sequences are (rows, heads, elements).
 """
 
-CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_right": "bottom_right"}
+_CAUSAL = {False: "", True: "top_left", "": "", "top_left": "top_left", "bottom_right": "bottom_right"}
 """Values of ``causal`` -> alignment of queries and keys; empty without a causal mask."""
+WINDOW_AT_END = "window_at_end"
+"""Alignment of a window without a causal mask that aligns the last query with the last key."""
 
 DESCALES = ("q_descale", "k_descale", "v_descale")
 """Arrays of the factors of 8-bit operands."""
@@ -228,9 +230,7 @@ def form_of(
     dropout = dropout_of(CALL, dropout)
     if dropout:
         _check_state(views, element)
-    direction = direction_of(causal)
-    left, right = window_of(window)
-    right = 0 if direction else right
+    direction, left, right = visible_keys(causal, window)
     if chunk:
         left, right = (_UNBOUNDED if x is None else x for x in (left, right))
     is_known = table is not None and table.device < 0 and (used is None or used.device < 0)
@@ -239,7 +239,7 @@ def form_of(
         ends = [table.shape[1]] * batch if used is None else [-(-length // page) for length in lengths]
         check_pages(CALL, table, pages, [range(end) for end in ends])
     varies = packed or used is not None or used_q is not None or pad is not None
-    from_end = direction == "bottom_right" and (varies or queries != keys)
+    from_end = direction in ("bottom_right", WINDOW_AT_END) and (varies or queries != keys)
     if from_end and not packed and queries == 1 and not chunk:
         right = None  # The last query sees all keys.
     mask = {(False, False): "full", (False, True): "right", (True, False): "left", (True, True): "both"}[
@@ -463,21 +463,37 @@ def _extents(shape: Sequence[int], layout: str) -> tuple[int, int, int, int]:
     return b, h, s, d
 
 
-def direction_of(causal: object) -> str:
+def _direction_of(causal: object) -> str:
     """Return the alignment of a causal mask, or "" if there is none."""
-    if not isinstance(causal, bool | str) or causal not in CAUSAL:
+    if not isinstance(causal, bool | str) or causal not in _CAUSAL:
         raise UnsupportedError(f'{CALL}: causal is {causal!r}; use True, False, "top_left" or "bottom_right"')
-    return CAUSAL[causal]
+    return _CAUSAL[causal]
 
 
-def window_of(window: Any) -> tuple[int | None, int | None]:
-    """Return the numbers of keys before and after a query's own that it sees; None for no limit."""
+def visible_keys(causal: object, window: Any) -> tuple[str, int | None, int | None]:
+    """Return the alignment, and the numbers of keys before and after a query's own that it sees; None for no limit.
+
+    >>> visible_keys(True, (5, None)), visible_keys(False, (5, 2, "bottom_right"))
+    (('top_left', 5, 0), ('window_at_end', 5, 2))
+    """
+    direction = _direction_of(causal)
     if window is None:
-        return None, None
-    wanted = isinstance(window, tuple | list) and len(window) == 2
-    if not wanted or any(x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in window):
-        raise UnsupportedError(f"{CALL}: window is {window!r}; pass two ints, each 0 or more, or None for no limit")
-    return window[0], window[1]
+        return direction, None, 0 if direction else None
+    bounds = tuple(window) if isinstance(window, tuple | list) else ()
+    alignment = bounds[2] if len(bounds) == 3 else direction or "top_left"
+    wrong = any([x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in bounds[:2]])
+    if wrong or len(bounds) not in (2, 3) or alignment not in ("top_left", "bottom_right"):
+        raise UnsupportedError(
+            f"{CALL}: window is {window!r}; pass two ints, each 0 or more, or None for no limit, and "
+            '"bottom_right" as the third element to align the last query with the last key'
+        )
+    if direction not in ("", alignment):
+        raise UnsupportedError(
+            f"{CALL}: window is {window!r}, but causal is {causal!r}; omit the third element, or pass "
+            f'causal="{alignment}"'
+        )
+    at_end = not direction and alignment == "bottom_right"
+    return WINDOW_AT_END if at_end else direction, bounds[0], 0 if direction else bounds[1]
 
 
 def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longest: object) -> tuple[int, int | None]:

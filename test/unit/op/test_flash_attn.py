@@ -22,8 +22,9 @@ def normal(*shape: int, seed: int = 0) -> Any:
 
 
 def reference(
-    q: Any, k: Any, v: Any, *, causal: bool = False, left: int | None = None, scale: float | None = None
-) -> Any:
+    q: Any, k: Any, v: Any, *, causal: bool = False, left: int | None = None, scale: float | None = None,
+    right: int | None = None,
+) -> Any:  # fmt: skip
     """Return attention of (B, S, H, D) in float64; the last query is aligned with the last key."""
     share = q.shape[2] // k.shape[2]
     a, b, c = (x.double().transpose(1, 2) for x in (q, k.repeat_interleave(share, 2), v.repeat_interleave(share, 2)))
@@ -31,7 +32,9 @@ def reference(
     own, at = torch.arange(q.shape[1])[:, None] + k.shape[1] - q.shape[1], torch.arange(k.shape[1])[None]
     hidden = (at > own) & causal
     hidden |= False if left is None else at < own - left
-    return (scores.masked_fill(hidden, -math.inf).softmax(-1) @ c).transpose(1, 2)
+    hidden |= False if right is None else at > own + right
+    weights = scores.masked_fill(hidden, -math.inf).softmax(-1).masked_fill(hidden, 0.0)  # 0 without keys
+    return (weights @ c).transpose(1, 2)
 
 
 def close(found: Any, want: Any) -> bool:
@@ -57,6 +60,115 @@ def test_packed_sequences() -> None:
     assert close(dense, reference(*qkv[None, 10:].unbind(2), causal=True))
     q, k, v = normal(2, 9, 4, 64), normal(2, 20, 2, 64, seed=1), normal(2, 20, 2, 64, seed=2)
     assert close(flash_attn.flash_attn_kvpacked_func(q, torch.stack([k, v], 2)), reference(q, k, v))
+
+
+def compare_gradients(found: Any, want: Any, ours: Any, theirs: Any) -> None:
+    """Compare results and gradients of a loss that weighs all elements differently."""
+    assert close(found, want)
+    weights = torch.linspace(-1, 1, found.numel()).reshape(found.shape)
+    mine = torch.autograd.grad((found.float() * weights).sum(), ours)
+    exact = torch.autograd.grad((want * weights.double()).sum(), theirs)
+    for x, y in zip(mine, exact):
+        assert float((x.double() - y).abs().max()) <= 5e-3 * max(1.0, float(y.abs().max()))
+
+
+WINDOWS = {
+    "more keys": (9, 20, (5, 3)), "more queries": (21, 13, (4, 2)), "one side": (7, 75, (None, 6)),
+    "far": (70, 133, (65, 1)), "left": (11, 23, (3, None)), "one query": (1, 37, (8, 4)), "alone": (13, 5, (0, 1)),
+}  # fmt: skip
+"""Queries, keys and windows without a causal mask."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("queries", "keys", "window"), WINDOWS.values(), ids=WINDOWS)
+def test_windows_of_unequal_lengths(queries: int, keys: int, window: tuple[int | None, int | None]) -> None:
+    """A window ends at the last key, as in flash-attn, in the results and in the gradients."""
+    left, right = window
+    given = [normal(2, queries, 2, 32), normal(2, keys, 1, 32, seed=1), normal(2, keys, 1, 32, seed=2)]
+    ours, theirs = ([x.clone().to(t).requires_grad_() for x in given] for t in (torch.float16, torch.float64))
+    sizes = tuple(-1 if x is None else x for x in window)
+    found, lse, _ = flash_attn.flash_attn_func(*ours, window_size=sizes, return_attn_probs=True)
+    want = reference(*theirs, left=left, right=right)
+    weights = torch.linspace(-1, 1, found.numel()).reshape(found.shape)
+    exact = torch.autograd.grad((want * weights.double()).sum(), theirs, retain_graph=True)
+    compare_gradients(found, want, ours, theirs)
+    mask: Any = {"window": (left, right, "bottom_right"), "layout": "bshd", "device": "cpu"}
+    arrays = [x.detach() for x in (*ours, found, lse)]
+    kernel = op.attention_backward(weights.half(), *arrays, **mask)  # flash_attn computes it with matmuls on the CPU
+    for x, y in zip(kernel, exact):
+        assert float((x.double() - y).abs().max()) <= 5e-3 * max(1.0, float(y.abs().max()))
+
+
+@pytest.mark.parametrize(("queries", "keys", "window"), WINDOWS.values(), ids=WINDOWS)
+def test_reference_of_windows(queries: int, keys: int, window: tuple[int | None, int | None]) -> None:
+    """``Attention.reference`` aligns the window with the last key."""
+    q, k = normal(1, queries, 2, 32), normal(1, keys, 1, 32)
+    plan = op.Attention(element="f16", head_size=32, window=(*window, "bottom_right"), layout="bshd")
+    assert close(torch.from_numpy(plan.reference(q, k, k)), reference(q, k, k, left=window[0], right=window[1]))
+
+
+@pytest.mark.parametrize(
+    ("causal", "window", "words"),
+    [
+        (True, (1, 1, "bottom_right"), 'but causal is True; omit the third element, or pass causal="bottom_right"'),
+        (False, (1, 1, "end"), 'pass two ints, each 0 or more, or None for no limit, and "bottom_right" as the third'),
+        (False, (1, -1, "bottom_right"), "pass two ints, each 0 or more"),
+        (False, (1,), "pass two ints, each 0 or more"),
+    ],
+)
+def test_refused_windows(causal: bool, window: Any, words: str) -> None:
+    with pytest.raises(op.UnsupportedError) as caught:
+        op.attention(Q, Q, Q, causal=causal, window=window, device="cpu")
+    assert words in str(caught.value) and f"window is {window!r}" in str(caught.value)
+
+
+@pytest.mark.slow
+def test_windows_of_packed_sequences() -> None:
+    given = [normal(30, 2, 32), normal(47, 2, 32, seed=1), normal(47, 2, 32, seed=2)]
+    lengths = (10, 0, 20), (15, 9, 23)
+    begins = [torch.tensor([0, *x], dtype=torch.int32).cumsum(0).int() for x in lengths]
+    ours, theirs = ([x.clone().to(t).requires_grad_() for x in given] for t in (torch.float16, torch.float64))
+    found = flash_attn.flash_attn_varlen_func(*ours, *begins, 20, 23, window_size=(6, 2))
+    parts = [x.split(n) for x, n in zip(theirs, (lengths[0], lengths[1], lengths[1]))]
+    want = torch.cat([reference(*(x[None] for x in each), left=6, right=2)[0] for each in zip(*parts)])
+    compare_gradients(found, want, ours, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("new", [0, 3])
+def test_windows_of_a_cache(new: int) -> None:
+    """Queries see keys on both sides of their own, up to the last key in use."""
+    q, k, v = normal(2, 5, 4, 32), normal(2, 3, 2, 32, seed=6), normal(2, 3, 2, 32, seed=7)
+    caches, used = [normal(2, 40, 2, 32, seed=i) for i in range(2)], torch.tensor([29, 4], dtype=torch.int32)
+    mine = [x.clone() for x in caches]
+    appended = (k, v) if new else ()
+    found = flash_attn.flash_attn_with_kvcache(q, *mine, *appended, cache_seqlens=used, window_size=(7, 1))
+    for b, n in enumerate(used.tolist()):
+        keys, values = (torch.cat([x[b, :n], y[b, :new]])[None] for x, y in zip(caches, (k, v)))
+        assert close(found[b : b + 1], reference(q[b : b + 1], keys, values, left=7, right=1))
+
+
+@pytest.mark.slow
+def test_packed_calls_without_bounds() -> None:
+    """``max_seqlen_q`` and ``max_seqlen_k`` are optional, also with gradients."""
+    qkv, begins = normal(30, 3, 2, 32).requires_grad_(), torch.tensor([0, 11, 30], dtype=torch.int32)
+    found = flash_attn.flash_attn_varlen_qkvpacked_func(qkv, begins, causal=True)
+    theirs = qkv.detach().double().requires_grad_()
+    want = torch.cat([reference(*x[None].unbind(2), causal=True)[0] for x in theirs.split((11, 19))])
+    compare_gradients(found, want, [qkv], [theirs])
+    q, kv = qkv.detach()[:, 0], qkv.detach()[:, 1:]
+    assert close(flash_attn.flash_attn_varlen_kvpacked_func(q, kv, begins, begins, causal=True), want)
+
+
+@pytest.mark.slow
+def test_chunks_without_causal() -> None:
+    """A query sees the keys of the chunk of its own key, on both sides."""
+    q, k, v = normal(1, 7, 2, 32), normal(1, 23, 2, 32, seed=1), normal(1, 23, 2, 32, seed=2)
+    found = flash_attn.flash_attn_func(q, k, v, attention_chunk=6)
+    for i in range(7):
+        first = (i + 16) // 6 * 6
+        want = reference(q[:, i : i + 1], *(x[:, first : first + 6] for x in (k, v)))
+        assert close(found[:, i : i + 1], want)
 
 
 @pytest.mark.slow
@@ -192,10 +304,18 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, 1.1), op.UnsupportedError, "dropout_p is 1.1; pass a probability"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, qv=Q), op.UnsupportedError, "qv is not supported; omit it"),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, casual=None), op.ArgumentError, "did you mean 'causal'"),
+        (lambda: flash_attn.flash_attn_varlen_func(Q[0], Q[0], Q[0], BEGINS), op.ShapeError, "cu_seqlens_k is missing"),
+        (
+            lambda: flash_attn.flash_attn_varlen_qkvpacked_func(torch.stack([Q[0]] * 3, 1), BEGINS, BEGINS[0]),
+            op.ShapeError, "^flash_attn_varlen_qkvpacked_func: max_seqlen is tensor",
+        ),
+        (
+            lambda: flash_attn.flash_attn_varlen_func(Q[0], Q[0], Q[0], BEGINS, BEGINS, 4, BEGINS[1]),
+            op.ShapeError, "^flash_attn_varlen_func: max_seqlen_k is tensor.*; pass an integer of 0 or more, or None",
+        ),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
-        (lambda: flash_attn.flash_attn_func(Q, K, K, window_size=(3, 3)), op.UnsupportedError, "or a mask to"),
         (lambda: flash_attn.flash_attn_func(Q.numpy(), K, K), op.DtypeError, "q is of type ndarray; pass a torch"),
         (lambda: flash_attn.flash_attn_func(Q[0], K, K), op.ShapeError, r"flash_attn_func: q has shape \(4, 2, 64\)"),
         (lambda: flash_attn.flash_attn_kvpacked_func(Q, K), op.ShapeError, r"pass a tensor \(B, S, 2, H, D\)"),
@@ -211,10 +331,6 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
         (
             lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, block_table=BEGINS[None], cache_leftpad=BEGINS),
             op.UnsupportedError, "cache_leftpad cannot be combined with a page table; omit one of them",
-        ),
-        (
-            lambda: flash_attn.flash_attn_func(Q, K, K, attention_chunk=4),
-            op.UnsupportedError, "attention_chunk is 4 without causal=True, which needs as many queries as keys",
         ),
         (
             lambda: flash_attn.flash_attn_func(Q, Q, Q, softmax_scale="a"),  # pyright: ignore[reportArgumentType]
