@@ -77,6 +77,7 @@ class MBarrier:
 
     __slots__ = (
         "actor",
+        "byte_phases",
         "clocks",
         "count",
         "delivered",
@@ -97,6 +98,7 @@ class MBarrier:
         self.flying = 0  # bytes of issued copies that have not arrived
         self.delivered = 0  # bytes delivered in the current phase
         self.expected = 0
+        self.byte_phases = 0  # phases up to the last completed one that received bytes
         self.count = count
         self.pending = count
         self.tx = 0
@@ -149,6 +151,8 @@ class MBarrier:
                     f"in flight; raise expect_tx from {self.expected} to at least {self.delivered + self.flying} bytes",
                 )
             self.phase += 1
+            if self.delivered:
+                self.byte_phases = self.phase
             self.pending = self.count
             self.delivered = self.expected = 0
             if self.clocks is not None:

@@ -295,7 +295,8 @@ class Meeting:
         if self.pending is None:
             return
         if self.bar is not None and self.actor >= 0:
-            self.pending[MEMORY, self.actor] = max(self.pending[MEMORY, self.actor], self.bar.phase)
+            for row in (MEMORY, EXECUTION):
+                self.pending[row, self.actor] = max(self.pending[row, self.actor], self.bar.phase)
         self.done = self.pending
         self.pending = self.done.copy()
 

@@ -340,6 +340,23 @@ class Monitor(Accesses):
             lane,
         )
 
+    def mbarrier_phase_check(self, g: Group, lane: int, bar: MBarrier, what: str) -> None:
+        """Check that a lane is ordered after the last phase of an mbarrier that received bytes.
+
+        Otherwise these bytes may still be in flight, and the operation would belong to that phase: an arrival exceeds
+        its count, and expected or copied bytes change its transaction count. Source: PTX ISA 9.0, "Phase of the
+        mbarrier object", "Tracking asynchronous operations by the mbarrier object".
+        """
+        if not bar.byte_phases or max(g.clocks.of(lane)[[MEMORY, EXECUTION], bar.actor]) >= bar.byte_phases:
+            return
+        raise Fault(
+            "race",
+            f"{what} {bar.name} in phase {bar.phase} is not ordered after the copies of phase {bar.byte_phases - 1}: "
+            "while they are in flight it would belong to that phase; wait for that phase first, or for threads that "
+            "have waited for it",
+            lane,
+        )
+
     def mbarrier_arrive(
         self, g: Group, lane: int, block: Block, bar: MBarrier, sync: Sync | None, info: OpInfo, copies: bool = False
     ) -> None:
@@ -352,6 +369,7 @@ class Monitor(Accesses):
             copies: True if the arrival happens when the lane's cp.async are complete.
         """
         self.mbarrier_check(g, lane, bar)
+        self.mbarrier_phase_check(g, lane, bar, "this operation on the")
         self.lifetimes.arrives(g, lane, block, self._of_info(info))
         if sync is None:
             return
@@ -425,6 +443,7 @@ class Monitor(Accesses):
     ) -> None:
         """Record a copy (or reduction) into shared memory that signals an mbarrier, issued by a lane."""
         self.mbarrier_check(g, lane, bar, copy=True)
+        self.mbarrier_phase_check(g, lane, bar, "this copy, which signals the")
         s = self._shadow(block.smem)
         if nbytes < 1 << s.shift:
             s.refine(nbytes.bit_length() - 1)

@@ -34,7 +34,14 @@ class Broken(NamedTuple):
 
 CORPUS = [
     Broken("no mbarrier fence", ARCH + "fence_mbarrier_init", 0, None, "race", "initialization is not visible"),
-    Broken("producer does not wait", ARCH + "mbarrier_wait", 0, None, "race|sync", "write-after-|arrivals with only"),
+    Broken(
+        "producer does not wait",
+        ARCH + "mbarrier_wait",
+        0,
+        None,
+        "race|sync",
+        "write-after-|arrivals with only|not ordered after",
+    ),
     Broken(
         "consumer does not wait", ARCH + "mbarrier_wait", 2, None, "race|deadlock", "race on shared|arrivals missing"
     ),
