@@ -15,7 +15,10 @@ import numpy as np
 from cute_dialect.kernels.attention.backward import backward_launches, backward_text
 from cute_dialect.kernels.attention.backward_config import BackwardConfig, default_backward_config
 from cute_dialect.kernels.attention.block_mask import block_counts_text
+from cute_dialect.kernels.attention.combine import CombineConfig as PartsConfig
+from cute_dialect.kernels.attention.combine import combine_text, merge_text
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.dropout import kept_of_arrays, kept_share, threshold_of
 from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.latent import latent_text
 from cute_dialect.kernels.attention.latent_config import LatentConfig
@@ -30,17 +33,26 @@ from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
 from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, blocks_of
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
-from cute_dialect.kernels.epilogue.graph import Builder, Output
+from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConfig
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
-from cute_dialect.kernels.gemm.sparse import SparseConfig, compress_text, sparse_gemm_text
+from cute_dialect.kernels.gemm.sparse import SparseConfig, compress, compress_text, expand_text, sparse_gemm_text
 from cute_dialect.kernels.rows.config import RowConfig
-from cute_dialect.kernels.rows.dispatch import PAIRS, CombineConfig, SortConfig, combine_gradient_text, sort_text
-from cute_dialect.kernels.rows.embedding import links_text
+from cute_dialect.kernels.rows.dispatch import (
+    PAIRS,
+    CombineConfig,
+    SortConfig,
+    combine_gradient_text,
+    copy_text,
+    count_text,
+    sort_text,
+)
+from cute_dialect.kernels.rows.dispatch import combine_text as combine_rows_text
+from cute_dialect.kernels.rows.embedding import EmbeddingConfig, gather_text, gradient_text, links_text, zero_text
 from cute_dialect.kernels.rows.forward import row_text
 from cute_dialect.kernels.rows.norm_quantize import NormQuantizeConfig, norm_quantize_text
 from cute_dialect.kernels.rows.packed import packed_text
@@ -50,6 +62,7 @@ from cute_dialect.kernels.rows.sample import SampleConfig, sample_text
 from cute_dialect.kernels.rows.streamed import elements_text, statistics_text
 from cute_dialect.kernels.rows.sums import sum_text
 from cute_dialect.kernels.rows.topk import TopkConfig, topk_text
+from cute_dialect.op.epilogue.score_functions import with_slopes
 from cute_dialect.op.functions.optimizers import AdamwSettings
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -491,6 +504,210 @@ def _links(tokens: int) -> Subject:
     return Subject(f"links of {tokens} tokens", links_text, "launch_links", [make], right)
 
 
+def _indices(count: int, rows: int) -> np.ndarray:
+    """Return indices of rows, some of which are outside of the table, the first and the last one among them."""
+    found = np.random.default_rng(count).integers(-1, rows + 1, count)
+    found[:4] = 0, rows - 1, rows, -1
+    return found
+
+
+def _gather(rows: int, *shapes: tuple[int, int]) -> Subject:
+    """Rows of a table by their indices, NaN for indices outside of it; shapes are (tokens, columns)."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        table = np.random.default_rng(rows).standard_normal((rows, shape[1])).astype(np.float16)
+        return [_indices(shape[0], rows), table, np.full(shape, 7, np.float16)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        indices, table, out = arrays
+        is_there = (indices >= 0) & (indices < rows)
+        return bool(np.array_equal(out, np.where(is_there[:, None], table[indices % rows], np.nan), equal_nan=True))
+
+    text = partial(gather_text, EmbeddingConfig("f16"))
+    return Subject("rows of a table", text, "launch", [partial(make, x) for x in shapes], right)
+
+
+def _embedding_gradient(rows: int, *shapes: tuple[int, int]) -> Subject:
+    """Sums of the tokens of equal index; shapes are (tokens, columns). Rows of no token are not written."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        tokens, columns = shape
+        indices, links = _indices(tokens, rows), np.full(tokens, -1 - tokens, np.int32)
+        for index in range(rows):
+            of = np.flatnonzero(indices == index)
+            links[of] = -1 - np.append(of[1:], tokens)
+            links[of[:1]] = -1 - links[of[:1]]
+        dout = _integers(np.random.default_rng(tokens), (tokens, columns), "f16")
+        return [dout, indices, links, np.full((rows, columns), 7, np.float16)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        dout, indices, _, table = arrays
+        wanted = np.array([dout[indices == i].sum(0) if (indices == i).any() else dout[0] * 0 + 7 for i in range(rows)])
+        return bool((table == wanted).all())
+
+    text = partial(gradient_text, EmbeddingConfig("f16"))
+    return Subject("gradient of a table", text, "launch_gradient", [partial(make, x) for x in shapes], right)
+
+
+def _zeros(*shapes: tuple[int, int]) -> Subject:
+    """Fill the first columns of a matrix with zeros."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        return [np.full((shape[0], shape[1] + 8), 7, np.float16)[:, : shape[1]]]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        return bool((arrays[0] == 0).all() and arrays[0].base is not None and (arrays[0].base[:, -8:] == 7).all())
+
+    text = partial(zero_text, EmbeddingConfig("f16"))
+    return Subject("zeros of a table", text, "launch_zero", [partial(make, x) for x in shapes], right)
+
+
+def _compression(expands: bool, *shapes: tuple[int, int]) -> Subject:
+    """Compress a 2:4 sparse matrix with two groups of three nonzero elements, or expand one."""
+
+    def make(shape: tuple[int, int]) -> list[Any]:
+        m, k = shape
+        rng = np.random.default_rng(m)
+        kept = rng.random((m, k // 4, 4)).argsort(-1) < 2
+        a = (rng.integers(1, 5, kept.shape) * kept).reshape(m, k).astype(np.float16)
+        words = np.full((-(-m // 64), -(-k // 64) * 128), -1, np.int32)
+        if expands:
+            half = np.zeros((m, k // 2), np.float16)
+            compile_cute(compress_text(), emit="base").kernel("launch_compress")(
+                a, half, words, np.zeros(1, np.int32), device="cpu"
+            )
+            return [half, words, np.full_like(a, np.nan), a]
+        a[0, :4] = a[-1, -4:] = 1, 2, 3, 0  # groups of different blocks
+        return [a, np.full((m, k // 2), np.nan, np.float16), words, np.array([5], np.int32)]
+
+    made = {s: make(s) for s in shapes}
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        if expands:
+            return bool((arrays[2] == made[arrays[2].shape][3]).all())
+        a, half, words, wrong = arrays
+        m, k = a.shape
+        exact = np.pad(a, ((0, -m % 64), (0, -k % 64)))
+        exact[[0, m - 1], [2, k - 2]] = 0
+        reference = compress(exact, "f16")
+        codes = words.view(np.uint32).reshape(-1, -(-k // 64), 4, 8, 4, 1) >> np.array([0, 16], np.uint32)
+        # (block, tile, warp, row, column, half) -> (row of the matrix, 16 columns)
+        codes = (codes & 0xFFFF).transpose(0, 2, 5, 3, 1, 4).reshape(reference.metadata.shape)
+        is_right = (codes == reference.metadata.view(np.uint16)).all() and wrong[0] == 7
+        return bool(is_right and (half == reference.kept[:m, : k // 2]).all())
+
+    host, text = ("launch_expand", expand_text) if expands else ("launch_compress", compress_text)
+    problems = [partial(lambda x: [a.copy() for a in x[: 3 if expands else 4]], x) for x in made.values()]
+    return Subject(f"2:4 {'expansion' if expands else 'compression'}", text, host, problems, right)
+
+
+def _merge(columns: int, *rows: int) -> Subject:
+    """Merge two partial results of attention in place; some have no keys."""
+
+    def make(count: int) -> list[np.ndarray]:
+        rng = np.random.default_rng(count)
+        arrays = [rng.standard_normal(x).astype(np.float32) for x in 2 * ((count, columns + 4), (count,))]
+        arrays[::2] = [x[:, :columns] for x in arrays[::2]]
+        for i, log in enumerate(arrays[1::2]):
+            log[i::3] = -np.inf  # every third row of each result; the third row of both
+            log[2::3] = -np.inf
+        arrays[0][np.isneginf(arrays[1])] = arrays[2][np.isneginf(arrays[3])] = 0
+        return arrays
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        out, lse, other, other_lse = (x.astype(np.float64) for x in make(len(arrays[0])))
+        logs = np.logaddexp(lse, other_lse)
+        weights = [
+            np.exp(np.where(np.isneginf(logs), -np.inf, x - np.where(np.isneginf(logs), 0, logs)))
+            for x in (lse, other_lse)
+        ]
+        exact = weights[0][:, None] * out + weights[1][:, None] * other
+        return bool(np.allclose(arrays[0], exact, atol=1e-5) and np.allclose(arrays[1], logs, atol=1e-5))
+
+    text = partial(merge_text, PartsConfig("f32", columns))
+    return Subject(f"merge of {columns} columns", text, "launch_pair", [partial(make, n) for n in rows], right)
+
+
+def _parts(together: bool, parts: int, *queries: int) -> Subject:
+    """Combine the slices of attention with split keys, for two heads of 132 elements."""
+    head = 132
+
+    def make(count: int) -> list[np.ndarray]:
+        rng = np.random.default_rng(count)
+        partials = rng.standard_normal((parts, count * 2, 136)).astype(np.float32)[..., :head]
+        logs = rng.standard_normal((parts, count * 2)).astype(np.float32)
+        logs[:, 1::5] = logs[0, 2::5] = -np.inf
+        logs[[0, -1], [3, 4]] += 200  # powers relative to the log-sum-exp of another slice would overflow
+        partials[np.isneginf(logs)] = 0
+        out = np.full((1, 2, count, 136), np.nan, np.float32)[..., :head]
+        return [partials.T, logs.T, out.transpose(2, 3, 1, 0), np.full((1, 2, count), np.nan, np.float32).T]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        partials, logs, out, lse = (x.astype(np.float64) for x in arrays)
+        most = np.maximum(logs.max(1, keepdims=True), -1e30)
+        total = np.exp(logs - most).sum(1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            wanted = (most + np.log(total))[:, 0]
+        weights = np.exp(logs - most) / np.where(total > 0, total, 1)
+        exact = np.einsum("drp,rp->rd", partials, weights).reshape(2, -1, head)
+        return bool(
+            np.allclose(out[..., 0].transpose(2, 0, 1), exact, atol=1e-5)
+            and np.allclose(lse[..., 0].T.ravel(), np.where(total[:, 0] > 0, wanted, -np.inf), atol=1e-5)
+        )
+
+    text = partial(combine_text, PartsConfig("f32", 160, lse=True, together=together))
+    name = f"slices of attention, {'a block' if together else 'a warp'} a row"
+    return Subject(name, text, "launch", [partial(make, n) for n in queries], right)
+
+
+def _dispatch_count(experts: int, *pairs: int) -> Subject:
+    """Count the pairs of each expert, in two rounds of 512 pairs per block."""
+    rounds = 2
+
+    def make(count: int) -> list[Any]:
+        chosen = np.random.default_rng(count).integers(-1, experts + 1, count).astype(np.int32)
+        return [chosen, np.full((-(-count // (rounds * PAIRS)), experts + 1), -9, np.int32), rounds]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        chosen, counts, _ = arrays
+        keys, wanted = np.where((chosen < 0) | (chosen >= experts), experts, chosen), np.zeros_like(counts)
+        np.add.at(wanted, (np.arange(len(keys)) // (rounds * PAIRS), keys), 1)
+        return bool((counts == wanted).all())
+
+    text = partial(count_text, SortConfig("i32", experts))
+    return Subject(f"counts of {experts} experts", text, "launch_count", [partial(make, n) for n in pairs], right)
+
+
+def _dispatch_rows(combines: bool, *shapes: tuple[int, int]) -> Subject:
+    """Copy tokens to the rows of their two experts, or sum these rows with weights; shapes are (tokens, columns)."""
+
+    def make(shape: tuple[int, int]) -> list[np.ndarray]:
+        tokens, n = shape
+        rng = np.random.default_rng(tokens)
+        order = _dispatch_order(rng.integers(-1, 3, (tokens, 2)), 3).reshape(tokens, 2)
+        x, y = (rng.standard_normal((rows, n)).astype(np.float32) for rows in (tokens, 2 * tokens))
+        if combines:
+            return [y, order, rng.random((tokens, 2)).astype(np.float32), np.full_like(x, np.nan)]
+        return [x, order, np.full_like(y, 7)]
+
+    def right(arrays: Sequence[np.ndarray]) -> bool:
+        order = arrays[1]
+        is_there, rows = order >= 0, np.maximum(order, -1 - order)
+        if combines:
+            y, _, weights, out = arrays
+            exact = (np.where(is_there, weights, 0)[..., None] * y[rows]).sum(1)
+            return bool(np.allclose(out, exact, atol=1e-5))
+        x, _, out = arrays
+        wanted = np.zeros_like(out)
+        wanted[rows[is_there]] = np.repeat(x[:, None], 2, 1)[is_there]
+        return bool((out == wanted).all())
+
+    config = CombineConfig("f32", 2, combines)
+    text, host = (combine_rows_text, "launch_combine") if combines else (copy_text, "launch_copy")
+    name = "sums of rows of experts" if combines else "copies to rows of experts"
+    return Subject(name, partial(text, config), host, [partial(make, x) for x in shapes], right)
+
+
 def _tma_copy() -> Subject:
     def make() -> list[np.ndarray]:
         a = _integers(np.random.default_rng(0), (72, 136), "f16")
@@ -571,6 +788,23 @@ def _dense(*shapes: tuple[int, int]) -> Subject:
     return Subject("rows without gaps", dense_text, "launch_dense", [partial(make, x) for x in shapes], right)
 
 
+COVERED = (
+    "consumers release K of a tile, and Q of a step, after their last read of the slots for which the producer"
+    " waits next: the first wait orders the loads into these slots, too (acquire patterns)"
+)
+
+
+def _rows_of_sums(sums: np.ndarray, c: BackwardConfig, *, by_rows: bool) -> np.ndarray:
+    """Return the rows of accumulators in a workspace as (rows, heads, elements).
+
+    Args:
+        by_rows: True if the consumers split the rows of a tile, False if they split the elements of a row.
+    """
+    # Accumulators of a tile: consumer, register / 4, thread, register % 4.
+    order = (1, 2, 4, 7, 5, 0, 3, 6, 8) if by_rows else (1, 4, 7, 5, 0, 2, 3, 6, 8)
+    return sums.reshape(*sums.shape[:2], 2, -1, 4, 8, 4, 2, 2).transpose(order).reshape(-1, len(sums), c.head)
+
+
 def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, keys: int, parts: int = 1) -> Subject:
     """Main kernel of the backward of attention for one key head, with ``parts`` slices."""
     size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
@@ -601,15 +835,9 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
     def right(arrays: Sequence[Any]) -> bool:
         given = dict(zip(backward_launches(c)[1].operands, arrays))
 
-        def rows(sums: Any, count: int) -> Any:
-            # Accumulators of a tile: consumer, register / 4, thread, register % 4.
-            order = (1, 4, 7, 5, 0, 2, 3, 6, 8) if c.splits_head else (1, 2, 4, 7, 5, 0, 3, 6, 8)
-            sums = sums.reshape(*sums.shape[:2], 2, -1, 4, 8, 4, 2, 2)
-            return sums.transpose(order).reshape(-1, len(sums), size)[:count]
-
-        found = [rows(given["dq_sum"], queries) * scale]
+        found = [_rows_of_sums(given["dq_sum"], c, by_rows=c.dq_by_rows)[:queries] * scale]
         if c.split:
-            both = rows(given["kv_sum"], keys)
+            both = _rows_of_sums(given["kv_sum"], c, by_rows=not c.splits_head)[:keys]
             found += [both[:, :1] * scale, both[:, 1:]]
         else:
             found += [given[x][..., 0].transpose(0, 2, 1) for x in ("dk", "dv")]
@@ -617,11 +845,7 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
             [bool(np.abs(x.astype(np.float64) - y).max() <= 2e-3 * np.abs(y).max()) for x, y in zip(found, wanted)]
         )
 
-    covered = (
-        "consumers release K of a tile, and Q of a step, after their last read of the slots for which the producer"
-        " waits next: the first wait orders the loads into these slots, too (acquire patterns)"
-    )
-    return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=covered)
+    return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=COVERED)
 
 
 def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> Subject:
@@ -697,6 +921,183 @@ def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]
     return Subject(name, lambda: attention_text(c), "launch", [make], right, covered=covered)
 
 
+def _functions() -> ScoreGraph:
+    """Return a bias that depends on the distance of query and key, and a mask of documents."""
+    make = Builder()
+    slope, document = (make.array(Input("captured", element)) for element in ("f32", "i32"))
+    away = make.call("abs", make.call("subtract", make.place("row"), make.place("column")))
+    score = make.call("add", make.accum(), make.call("multiply", make.element(slope, make.place("head")), away))
+    visible = make.call("equal", *[make.element(document, make.place(x)) for x in ("row", "column")])
+    return ScoreGraph(make.graph([Output(score), Output(visible)]), ("score", "visible"))
+
+
+SLOPE = np.array([-0.125, 0.0625], np.float32)
+DOCUMENT = np.repeat([0, 1, 0, 2], [150, 50, 56, 200]).astype(np.int32)
+"""Documents of :func:`_functions`. With blocks of 128, one is full, others are cut; rows from 256 on see few keys."""
+
+
+def _block_lists(seen: np.ndarray, m: int, n: int) -> list[np.ndarray]:
+    """Return the lists of blocks of ``n`` keys that each block of ``m`` queries sees: partial ones, then full ones."""
+    blocks = [-(-x // size) for x, size in zip(seen.shape, (m, n))]
+    pairs = np.zeros((blocks[0] * m, blocks[1] * n), bool)
+    pairs[: len(seen), : seen.shape[1]] = seen
+    pairs = pairs.reshape(blocks[0], m, blocks[1], n)
+    full, lists = pairs.all((1, 3)), list[np.ndarray]()
+    for listed in (pairs.any((1, 3)) & ~full, full):
+        order = np.argsort(~listed, 1, kind="stable").astype(np.int32)
+        lists += [listed.sum(1, dtype=np.int32)[:, None, None], np.array(order.T, order="F")[..., None, None]]
+    return lists
+
+
+def _attention(
+    name: str, c: AttentionConfig, queries: int, keys: int, *, heads: int = 1, parts: int = 1,
+    sequences: Sequence[tuple[int, int, int]] = (), covered: str = "",
+) -> Subject:  # fmt: skip
+    """Attention of one key head in 16 bits, with the operands that the configuration has.
+
+    Args:
+        sequences: Queries, end of the keys, and first key of each sequence. Keys outside are NaN.
+    """
+    rng, (left, right), chunk = np.random.default_rng(queries), (90, 0 if c.mask == "right" else 20), 70
+    sequences = sequences or ((queries, keys, 0),)
+    count, state, dropped = len(sequences), np.array([7, 1], np.int64), 0.25
+    q = rng.standard_normal((count, heads, queries, c.head)).astype(np.float16)
+    k, v = (rng.standard_normal((count, 1, keys, c.head)).astype(np.float16) for _ in range(2))
+    scale = float(np.float32(c.head**-0.5))
+    exact, logs = np.full(q.shape, np.nan), np.full(q.shape[:3], np.nan)
+    seen = np.ones((queries, keys), bool)
+    for b, (m, end, first) in enumerate(sequences):
+        k[b, :, :first] = v[b, :, :first] = k[b, :, end:] = v[b, :, end:] = np.nan
+        n = end - first
+        row, column = np.arange(m)[:, None], np.arange(n)
+        shift = n - m if c.from_end else 0
+        seen = visible(m, n, left if c.bounded[0] else None, right if c.bounded[1] else None, shift)
+        if c.chunked:
+            seen &= (row + shift) // chunk == column // chunk
+        if c.has_mask:
+            seen &= DOCUMENT[:m, None] == DOCUMENT[:n]
+        scores = q[b, :, :m].astype(np.float64) @ k[b, :, first:end].astype(np.float64).swapaxes(1, 2) * scale
+        if c.has_score:
+            scores += SLOPE[:heads, None, None] * np.abs(row - column)
+        scores = np.where(seen, scores, -np.inf)
+        powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e30))
+        total = powers.sum(-1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            logs[b, :, :m] = np.log(total)[..., 0] + scores.max(-1)
+        if c.dropout:
+            powers = powers * kept_of_arrays(state, dropped, (1, heads, m, n))[0] / kept_share(dropped)
+        exact[b, :, :m] = powers @ v[b, :, first:end].astype(np.float64) / np.where(total > 0, total, 1)
+    tables = list[np.ndarray]()
+    if c.page:
+        most = -(-keys // c.page)
+        order = rng.permutation(count * most).astype(np.int32)
+        pages = np.full((2, count * most, 1, c.page, c.head), np.nan, np.float16)
+        for b in range(count):
+            for i in range(most):
+                rows = slice(i * c.page, (i + 1) * c.page)
+                for page, x in zip(pages, (k, v)):
+                    page[order[b * most + i], :, : len(x[b, 0, rows])] = x[b, :, rows]
+        (k, v), tables = pages, [order.reshape(count, most).T]
+
+    def make() -> list[Any]:
+        arrays = [np.array(x).transpose(2, 3, 1, 0) for x in (q, k, v)]
+        out = np.full((parts * count, *q.shape[1:]), np.nan, np.float32 if c.split else np.float16)
+        arrays.append(out.transpose(2, 3, 1, 0))
+        if c.lse:
+            arrays.append(np.full(out.shape[:3], np.nan, np.float32).transpose(2, 1, 0))
+        arguments: list[Any] = [*arrays, queries, scale * (1 if c.has_score else 1 / np.log(2)), left, right]
+        arguments += [parts] * c.split
+        lengths = np.array(sequences, np.int32).T.copy()
+        arguments += [lengths[1], 0] if c.used else []
+        arguments += [lengths[0]] * c.used_q + [lengths[2]] * c.padded + [chunk] * c.chunked
+        arguments += [x.copy("K") for x in tables]
+        arguments += [SLOPE[:heads].copy(), DOCUMENT.copy()] if c.functions else []
+        arguments += _block_lists(seen, c.block_m, c.block_n) if c.block_n else []
+        return arguments + ([state.copy(), threshold_of(dropped), kept_share(dropped)] if c.dropout else [])
+
+    def right_result(arrays: Sequence[Any]) -> bool:
+        found = arrays[3].astype(np.float64).transpose(3, 2, 0, 1).reshape(parts, *q.shape)
+        lse = arrays[4].astype(np.float64).transpose(2, 1, 0).reshape(parts, *q.shape[:3]) if c.lse else logs[None]
+        total = lse[0] if parts == 1 else np.logaddexp.reduce(lse, 0)
+        weights = np.exp(lse - np.where(np.isneginf(total), 0, total)) if parts > 1 else np.ones_like(lse)
+        out = (found * weights[..., None]).sum(0)
+        return bool(
+            np.allclose(out, exact, rtol=0, atol=4e-3, equal_nan=True)
+            and np.allclose(total, logs, atol=1e-3, equal_nan=True)
+        )
+
+    return Subject(name, lambda: attention_text(c), "launch", [make], right_result, covered=covered)
+
+
+PLAIN = AttentionConfig("f16", 64, tile_m=128, tile_n=64, stages=2, q_stages=2, sms=1)
+"""One block computes several tiles of queries, with more steps of keys than there are stages."""
+FUNCTIONS = PLAIN._replace(tile_m=64, q_stages=1, functions=_functions())
+GATHERED = PLAIN._replace(tile_m=64, q_stages=1, page=2, pack=True, used=True, mask="right", from_end=True)
+
+
+def _attention_backward_of_functions(name: str, c: BackwardConfig, queries: int, keys: int, parts: int = 1) -> Subject:
+    """Main kernel of the backward of attention with functions of scores, for one head."""
+    assert c.functions is not None
+    size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
+    rng = np.random.default_rng(queries)
+    q, dout = (rng.standard_normal((queries, size)).astype(np.float16) for _ in range(2))
+    k, v = (rng.standard_normal((keys, size)).astype(np.float16) for _ in range(2))
+    seen = DOCUMENT[:queries, None] == DOCUMENT[:keys]
+    away = np.abs(np.arange(queries)[:, None] - np.arange(keys))
+    q64, k64, v64, dout64 = (x.astype(np.float64) for x in (q, k, v, dout))
+    scores = np.where(seen, q64 @ k64.T * scale + SLOPE[0] * away, -np.inf)
+    most = np.maximum(scores.max(1), -1e30)
+    powers = np.exp(scores - most[:, None])
+    total = powers.sum(1)
+    powers /= np.where(total > 0, total, 1)[:, None]
+    delta = (dout64 * (powers @ v64)).sum(1)
+    slopes = powers * (dout64 @ v64.T - delta[:, None])
+    wanted = slopes @ k64 * scale, slopes.T @ q64 * scale, powers.T @ dout64, (slopes * away).sum()
+    stats = np.zeros((1, tiles, 2, c.tile_m), np.float32)
+    with np.errstate(divide="ignore"):
+        logs = np.where(total > 0, (most + np.log(total)) / np.log(2), np.inf)
+    for at, rows, fill in ((0, logs, np.inf), (1, delta, 0.0)):
+        whole = np.full(tiles * c.tile_m, fill)
+        whole[:queries] = rows
+        stats[0, :, at] = whole.reshape(tiles, c.tile_m)
+
+    def make() -> list[Any]:
+        given: dict[str, Any] = {
+            x: np.array(y)[..., None, None] for x, y in (("q", q), ("k", k), ("v", v), ("dout", dout))
+        }
+        given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
+        given |= {"kv_sum": np.zeros((2, -(-keys // c.tile_n), c.tile_n * size), np.float32), "parts": parts}
+        given |= {"stats": stats.reshape(1, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"dq_sum": np.zeros((1, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
+        given |= {"captured 0": SLOPE[:1].copy(), "captured 1": DOCUMENT.copy(), "sums 0": np.zeros(1, np.float32)}
+        if c.deterministic:
+            given["turns"] = np.zeros((1, tiles, c.consumers), np.int32)
+        if c.block_n:
+            for x, lists in (
+                ("q", _block_lists(seen.T, c.block_n, c.block_m)),
+                ("kv", _block_lists(seen, c.block_m, c.block_n)),
+            ):
+                names = f"{x}_num_blocks", f"{x}_indices", f"full_{x}_num_blocks", f"full_{x}_indices"
+                given |= dict(zip(names, lists))
+        return [given[x] for x in backward_launches(c)[1].operands]
+
+    def right(arrays: Sequence[Any]) -> bool:
+        given = dict(zip(backward_launches(c)[1].operands, arrays))
+
+        found = [_rows_of_sums(given["dq_sum"], c, by_rows=c.dq_by_rows)[:queries, 0] * scale]
+        if c.split:
+            both = _rows_of_sums(given["kv_sum"], c, by_rows=not c.splits_head)[:keys]
+            found += [both[:, 0] * scale, both[:, 1]]
+        else:
+            found += [given[x][..., 0, 0] for x in ("dk", "dv")]
+        found.append(given["sums 0"][0])
+        return all(
+            [bool(np.abs(x.astype(np.float64) - y).max() <= 3e-3 * np.abs(y).max()) for x, y in zip(found, wanted)]
+        )
+
+    return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=COVERED)
+
+
 BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, q_stages=2, sms=1)
 """One block computes two tiles in three steps of keys, and a tile in one step. Each warp has a piece to transpose."""
 
@@ -706,7 +1107,11 @@ def _mixed(name: str, c: MixedConfig, *shapes: tuple[int, int, int]) -> Subject:
 
     def make(shape: tuple[int, int, int]) -> list[Any]:
         m, n, k = shape
-        w = weights(-(-n // 64) * 64, -(-k // 128) * 128, 4, c.group, c.scale, zeros=c.zeros)
+        is_float = c.weight == "f8E4M3FN"
+        size = -(-n // 64) * 64, -(-k // 128) * 128
+        w = weights(*size, 8 if is_float else 4, c.group, c.scale, zeros=c.zeros, is_float=is_float)
+        if is_float:
+            w.q[:] = np.random.default_rng(n).integers(-4, 5, size).astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
         rng = np.random.default_rng(k)
         w = w._replace(scales=(2.0 ** rng.integers(-1, 2, w.scales.shape)).astype(w.scales.dtype))
         x = _integers(rng, (m, k), c.element)
@@ -780,6 +1185,9 @@ def _block_counts(queries: int, keys: int) -> Subject:
 
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
+SLOPED = with_slopes(_functions(), (0,))
+OF_FUNCTIONS = BackwardConfig("f16", 64, functions=SLOPED, sms=1)
+"""The backward of :func:`_functions` with the gradient of the slope."""
 LATENT = LatentConfig("f16", used=True, page=64, sms=1)
 """One block computes the tiles of two sequences, with more steps than slots, odd and even. One ends with a tile."""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
@@ -811,6 +1219,18 @@ def subjects() -> list[Subject]:
         _adamw(4),
         _adamw(1),
         _links(300),
+        _gather(11, (50, 44), (64, 48)),
+        _embedding_gradient(11, (50, 44), (40, 48)),
+        _zeros((50, 44), (64, 48)),
+        _compression(False, (70, 80), (64, 128)),
+        _compression(True, (70, 80), (64, 128)),
+        _merge(132, 11, 16),
+        _merge(60, 9),
+        _parts(False, 3, 11, 8),
+        _parts(True, 35, 3),
+        _dispatch_count(40, 2 * PAIRS + 1, 4 * PAIRS),
+        _dispatch_rows(False, (50, 42), (64, 32)),
+        _dispatch_rows(True, (50, 42), (64, 32)),
         _sparse("sparse GEMM", SPARSE, (72, 40, 272)),
         _sparse("sparse GEMM, B shared", SPARSE._replace(cluster_m=2, sms=2), (136, 40, 400)),
         _topk(600, 32, 9),
@@ -854,6 +1274,16 @@ def subjects() -> list[Subject]:
             (13, 120, 520),
         ),
         _mixed("GEMM, packed weights, split-K", MIXED._replace(parts=2, live=5), (5, 64, 1288)),
+        _mixed(
+            "GEMM, packed weights, e4m3",
+            MIXED._replace(weight="f8E4M3FN", group=32, scale="f32", zeros=False),
+            (3, 60, 392),
+        ),
+        _mixed(
+            "GEMM, packed weights, e4m3, scaled",
+            MIXED._replace(weight="f8E4M3FN", group=32, scale="f32", zeros=False, scaled=True),
+            (3, 64, 392),
+        ),
         _conv("direct convolution, a loop over filter rows", DIRECT, (7, 6), (6, 14)),
         _dense((37, 13), (256, 16), (163, 9)),
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
@@ -862,6 +1292,39 @@ def subjects() -> list[Subject]:
         _latent_attention("latent attention", LATENT, 16, 192, 100),
         _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),
+        _attention("attention, causal", PLAIN._replace(mask="right", lse=True), 300, 200, heads=2),
+        _attention("attention with dropout", PLAIN._replace(tile_m=64, dropout=True), 100, 150),
+        _attention(
+            "attention, chunks of padded sequences",
+            PLAIN._replace(mask="both", chunked=True, used=True, used_q=True, padded=True, from_end=True),
+            150,
+            200,
+            sequences=((150, 200, 9), (40, 130, 70)),
+        ),
+        _attention(
+            "attention, rows of pages copied by threads",
+            GATHERED,
+            40,
+            150,
+            heads=2,
+            sequences=((40, 149, 0), (40, 70, 0)),
+        ),
+        _attention("attention with functions", FUNCTIONS, 100, 300),
+        _attention("attention with functions, slices", FUNCTIONS._replace(split=True, lse=True), 100, 300, parts=3),
+        _attention("attention with functions, a block mask", FUNCTIONS._replace(block_m=128, block_n=128), 270, 200),
+        _attention_backward_of_functions("attention backward with functions", OF_FUNCTIONS, 270, 200),
+        _attention_backward_of_functions(
+            "attention backward with functions, slices", OF_FUNCTIONS._replace(split=True), 270, 200, 2
+        ),
+        _attention_backward_of_functions(
+            "attention backward with functions, a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128), 270, 200
+        ),
+        _attention_backward_of_functions(
+            "attention backward with functions, small blocks",
+            OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64, deterministic=True),
+            270,
+            200,
+        ),
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),

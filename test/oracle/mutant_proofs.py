@@ -191,6 +191,20 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return "the wait is for copies into shared memory, and was moved across no access to their destination"
 
 
+def _phase_known(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """Bytes are expected before the wait for an empty slot, by a thread that is ordered after the last copies to it."""
+    if mutation.what != "nvvm.mbarrier.arrive.expect_tx earlier":
+        return ""
+    waits = ("nvvm.mbarrier.try_wait.parity", "nvvm.elect.sync")
+    names = {o.name for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS}
+    if not names <= {*waits}:
+        return ""
+    return (
+        "the arrival belongs to the next phase (phase of the mbarrier object), for an earlier wait orders it after the"
+        " copies of the previous phase: one that is not ordered is reported; nothing between needs that arrival"
+    )
+
+
 def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The last cp.async wait of the kernel, or a barrier moved before it, waits only for empty groups."""
     if mutation.what == "nvvm.barrier0 earlier":
@@ -543,6 +557,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _ahead,
     _lower_bound,
     _other_stage,
+    _phase_known,
     _nothing_left,
     _elsewhere,
     _unawaited,

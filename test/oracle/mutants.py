@@ -163,6 +163,8 @@ class Original:
 def originals(only: str) -> Iterator[Original]:
     """Yield the kernels whose name contains `only`."""
     for subject in subjects():
+        if "@" not in only and only not in subject.name:
+            continue
         compiled = compile_cute(subject.text(), emit="base", filename=f"{subject.name}.mlir")
         launched: dict[str, list[Problem]] = {}
         for problem in subject.problems:
