@@ -13,10 +13,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from xdsl.ir import Operation
 
 from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, no_effect, number
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier, shared_at
@@ -31,7 +32,7 @@ from cute_dialect.interp.values import Array, Regs, to_lanes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from xdsl.ir import Operation
+    from xdsl.ir import SSAValue
 
 Gen = Generator[Wait, None, None]
 
@@ -48,6 +49,8 @@ class Copies:
         self.coordinates: list[int] = []
         self.offsets: list[int] = []
         self.columns = False  # True for im2col, whose boxes are columns of pixels
+        self.is_pair = False  # True for cta_group::2, whose mbarrier may be in either block of the pair
+        self.signals_leader = False  # True if the mbarrier is that of the even block of the pair
         c.fn.needs_warp.append("an asynchronous copy")
 
     def space(self, slot: int) -> int:
@@ -153,10 +156,13 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
             nbytes = tm.box_bytes
             address = operand(R, k.shared, lane)
             block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128, owner)
-            targets = [(block, _barrier(g, R, k, lane, bars, block))]
+            if k.is_pair:
+                targets = [(block, _pair_barrier(g, R, k, lane, block))]
+            else:
+                targets = [(block, _barrier(g, R, k, lane, bars, block))]
             if k.mask >= 0:
                 found = _receivers(g, block, operand(R, k.mask, lane) & 0xFFFF, lane)
-                targets = [(b, _peer_barrier(g, R, k, lane, b)) for b in found]
+                targets = [(b, (_pair_barrier if k.is_pair else _peer_barrier)(g, R, k, lane, b)) for b in found]
             _check_coordinates(tm, at, lane)
             check_promises(g, lane, site, buf, partial(tm.touched, buf, at, offsets), tm.element_bytes)
             _load(g, lane, info, tm, buf, at, offsets, targets, offset)
@@ -181,6 +187,41 @@ def _peer_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBar
         at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"
         raise Fault("sync", f"no mbarrier is initialized at {at} of a multicast receiver", lane)
     return bar
+
+
+def _pair_barrier(g: Group, R: Regs, k: Copies, lane: int, block: Block) -> MBarrier:
+    """Return the mbarrier that the part of a cta_group::2 load in a block signals.
+
+    It is in that block, or in the even block of its pair if the program clears bit 24 of the address, which is the
+    parity of the block in an address of a cluster.
+    """
+    address = operand(R, k.bar, lane)
+    rank = block.cluster.blocks.index(block)
+    if k.signals_leader:
+        rank &= ~1
+    elif address >= 1 << WINDOW_BITS:
+        rank = (address >> WINDOW_BITS) - 1
+    owner = block.cluster.blocks[rank]
+    owner.check_runs(lane)
+    return _peer_barrier(g, R, k, lane, owner)
+
+
+def clears_parity(value: SSAValue, depth: int = 8) -> bool:
+    """Return True if an address is computed by clearing bit 24, the parity of the block in its cluster."""
+    owner = value.owner
+    if depth == 0 or not isinstance(owner, Operation):
+        return False
+    name = op_name(owner)
+    if name in ("arith.andi", "llvm.and"):
+        for operand in owner.operands:
+            source = operand.owner
+            constant = attr_of(source, "value") if isinstance(source, Operation) else None
+            got = getattr(getattr(constant, "value", None), "data", None)
+            if isinstance(got, int) and not got >> WINDOW_BITS & 1 and got & ((1 << WINDOW_BITS) - 1):
+                return True
+    if name.startswith(("llvm.", "arith.")) and owner.operands:
+        return clears_parity(owner.operands[0], depth - 1)
+    return False
 
 
 def _load(
@@ -254,6 +295,8 @@ def _tensor_load(c: FnCompiler, op: Operation) -> None:
     k.mask = _one(take(sizes[5]))
     take(sizes[6])
     k.predicate = _one(take(sizes[7]))
+    k.is_pair = "cta_2" in str(attr_of(op, "group"))
+    k.signals_leader = k.is_pair and clears_parity(op.operands[1 + sizes[1] + sizes[2]])
     mode = enum_word(attr_of(op, "mode")) or "tile"
     if mode not in ("tile", "im2col"):
         raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile or im2col")
@@ -666,6 +709,9 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
     k.shared = text.plain_address(s.operands[0])
     k.bar = text.plain_address(s.operands[2])
     rest = list(s.operands[3:])
+    k.is_pair = "cta_group::2" in s.opcode
+    bar = re.fullmatch(r"\[\s*\$(\d+)\s*\]", s.operands[2])
+    k.signals_leader = k.is_pair and bar is not None and clears_parity(text.op.operands[int(bar[1]) - text.outputs])
     if "im2col" in s.opcode:
         k.offsets = [text.slot(p) for p in rest.pop(0).strip("{}").split(",")]
     if "multicast" in s.opcode:

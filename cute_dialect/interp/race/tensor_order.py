@@ -11,8 +11,8 @@ the words that it reads and writes. Two events that access the same word, one of
 
 Between threads, knowledge is passed by ordinary synchronization. There are two levels:
 
-- practice (default): any barrier, or mbarrier arrive and wait, passes it, and a missing fence is a warning. `cp` after
-  `mma` of one thread also executes in order of issue.
+- practice (default): any barrier, or mbarrier arrive and wait, passes it, and a missing fence is a warning. `cp`
+  after `mma` or `cp` of one thread also executes in order of issue.
 - strict (the check "strict"): as the PTX ISA requires, there is a `fence::before_thread_sync` before the
   synchronization, which a commit implies, and a `fence::after_thread_sync` after it. The latter is also needed between
   a wait for data in shared memory and the `mma` or `cp` that reads it.
@@ -270,7 +270,7 @@ class TensorOrder:
         if complete and _knows(fenced, 0, x.actor, x.number):
             return Verdict(True, True, "")
         listed = (x.kind == "cp" and y.kind == "mma") or (x.kind == y.kind == "mma" and x.key == y.key)
-        usual = listed or (x.kind == "mma" and y.kind == "cp")
+        usual = listed or (x.kind in ("mma", "cp") and y.kind == "cp")
         if same:
             if listed:
                 return Verdict(True, True, "")
