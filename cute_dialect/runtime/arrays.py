@@ -58,6 +58,11 @@ class ArrayView(NamedTuple):
     library: str
     keep: object
 
+    def transposed(self) -> ArrayView:
+        """Return the transpose of a matrix, or of each matrix of a batch (…, M, N)."""
+        (*more, m, n), (*steps, row, column) = self.shape, self.strides
+        return self._replace(shape=(*more, n, m), strides=(*steps, column, row))
+
 
 _NAMES: Mapping[str, str] = {
     "float64": "f64",

@@ -95,14 +95,8 @@ def folds(a: Matrix, b: Matrix, out: Matrix) -> bool:
 def zeros(library: Library, a: ArrayView, b: ArrayView, shape: Sequence[int]) -> dict[str, ArrayView]:
     """Return operands whose product is zero, with one matrix shared by the batch."""
     k = 16 // numpy_dtype(a.dtype).itemsize
-    x, y = library.zeros((shape[-2], k), a.dtype, a), turn(library.zeros((shape[-1], k), b.dtype, b))
+    x, y = library.zeros((shape[-2], k), a.dtype, a), library.zeros((shape[-1], k), b.dtype, b).transposed()
     return {"a": expanded(x, (*shape[:-2], *x.shape)), "b": expanded(y, (*shape[:-2], *y.shape))}
-
-
-def turn(x: ArrayView) -> ArrayView:
-    """Return the transpose of a matrix, or of each matrix of a batch."""
-    (*more, m, n), (*steps, row, column) = x.shape, x.strides
-    return x._replace(shape=(*more, n, m), strides=(*steps, column, row))
 
 
 def columns_first(x: ArrayView, split: str = "") -> ArrayView:
@@ -134,6 +128,11 @@ def folded(x: ArrayView) -> ArrayView:
     """Return the stacked matrices of a batch as one matrix."""
     (matrices, m, n), (step, row, column) = x.shape, x.strides
     return x._replace(shape=(matrices * m, n), strides=(row if m > 1 else step, column))
+
+
+def is_batch(x: ArrayView) -> bool:
+    """Return True for a batch of several matrices, False for a matrix, a batch of one and a batch that repeats one."""
+    return len(x.shape) == 3 and x.shape[0] != 1 and x.strides[0] != 0
 
 
 def one_matrix(x: ArrayView) -> ArrayView:

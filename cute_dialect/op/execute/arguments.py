@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here, on_stream
 from cute_dialect.op.arrays.memory import NOWHERE, pool_of
 from cute_dialect.op.errors import DeviceError, UnsupportedError
-from cute_dialect.op.execute.gemm import Step, combined_steps, steps_of
+from cute_dialect.op.execute.gemm import Step, combined_steps, operation_steps
 from cute_dialect.op.execute.pointer_arrays import Copies, check_results, joined, one_view
 from cute_dialect.op.problems.operands import Operands, check_tma
 from cute_dialect.op.select.descriptions import ALONE, GemmCoord, Split
@@ -101,7 +101,7 @@ class Arguments:
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launches for these operands."""
-        return steps_of(self.operation, x, self.split)
+        return operation_steps(self.operation, x, self.split)
 
     def bind(self) -> Callable[..., None]:
         """Return a function that only launches the kernels on these operands, which must be in GPU memory."""

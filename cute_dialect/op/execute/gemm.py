@@ -18,18 +18,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.split_tf32 import padded
+from cute_dialect.kernels.epilogue.reductions import ReduceConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import FAST, SIZES, both, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import Where, check_options, chosen_device, read_all
-from cute_dialect.op.arrays.memory import new_memory
+from cute_dialect.op.arrays.memory import NOWHERE, new_memory
 from cute_dialect.op.arrays.operand_views import (
     copied,
     expanded,
     folded,
     goes_on,
+    is_batch,
     kernel_order,
     one_matrix,
-    turn,
     vector,
     with_padded_rows,
     zeros,
@@ -37,21 +38,21 @@ from cute_dialect.op.arrays.operand_views import (
 from cute_dialect.op.epilogue.bind import Bound, arranged, bound, combining, in_place_of, memory_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_rounded, operands_of, unfused
 from cute_dialect.op.epilogue.output_layout import as_array
-from cute_dialect.op.errors import EpilogueError, OpError, UnsupportedError
+from cute_dialect.op.errors import OpError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here, launcher_of
-from cute_dialect.op.execute.launcher import transposed_operands
 from cute_dialect.op.execute.pointer_arrays import joined, one_view
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
-from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, fits_results, matrix
-from cute_dialect.op.select.descriptions import Split
+from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, matrix
+from cute_dialect.op.select.configurations import Configured
+from cute_dialect.op.select.descriptions import ALONE, Split
 from cute_dialect.op.select.gemm_dispatch import (
     ANY,
     SCALES,
-    GemmPlan,
     KernelOverride,
+    Plan,
+    SlicesKernel,
     Target,
-    by_rows,
     gpu_of,
     here,
     make_plan,
@@ -161,20 +162,16 @@ def _product(
         views["c"] = expanded(c, shape)
     graph = None if found is None else found.graph
     plan, is_stored = make_plan(name, checked, views, Target(gpu, sms, call.wanted, call.owned), graph, own)
-    way, flipped, _ = plan
-    if flipped:
-        views, _ = by_rows(views, None)
     copy: ArrayView | None = None
     if own is not None and own.plain is None:
         if is_stored:
             views["flat"] = own.flat
         else:
             copy = views["out"] = with_padded_rows(library, shape, element, own.flat)
-    if way.by_torch:
+    if plan.by_torch:
         if extras.hook is not None:
-            raise UnsupportedError(f"{name}: {_no_hook(way.problem, flipped)}")
-        factors = (turn(views["b"]), turn(views["a"])) if flipped else (views["a"], views["b"])
-        of_sums = dict(zip("ab", factors)) | {n: views[n] for n in SCALES if n in views}
+            raise UnsupportedError(f"{name}: {_no_hook(plan.problem, plan.flipped)}")
+        of_sums = {n: views[n] for n in ("a", "b", *SCALES) if n in views}
         given = {n: library.native(v) for n, v in of_sums.items()}
         if found is not None and kind == "f64":
             raise UnsupportedError(
@@ -229,67 +226,52 @@ def _returned(found: Bound | None, result: Any) -> Any:
 
 
 def _launch(
-    call: _Call, views: Mapping[str, ArrayView], plan: GemmPlan, alpha: float, beta: float, found: Bound | None
+    call: _Call, views: Mapping[str, ArrayView], plan: Plan, alpha: float, beta: float, found: Bound | None
 ) -> None:
     """Launch the kernels of a plan, on copies of operands that they cannot read or write.
 
     Args:
         found: the epilogue with its arrays, if it is traced.
     """
-    library, way, epilogue = call.where.library, plan.dispatch, plan.epilogue
+    library, epilogue = call.where.library, plan.epilogue
     a, b, out, c, bias = (views.get(n) for n in ("a", "b", "out", "c", "bias"))
     assert a is not None and b is not None and out is not None
-    if way.folded and len(out.shape) == 3:
+    x = Operands(a, b, out, c, alpha=alpha, beta=beta)
+    a, b, d, c, *_ = x.transposed() if plan.flipped else x  # those of the plan's problem
+    if plan.folded and len(d.shape) == 3:
         if c is not None and not goes_on(c):
-            c = copied(library, c, 1, out.dtype)
-        a, out = folded(a), folded(out)
+            c = copied(library, c, 1, d.dtype)
+        a, d = folded(a), folded(d)
         b = b._replace(shape=b.shape[1:], strides=b.strides[1:])
         c = None if c is None else folded(c)
-    else:  # a matrix shared by the batch is one matrix for the kernel
+    elif len(d.shape) == 3:  # a matrix shared by the batch is one matrix for the kernel
         a, b = one_matrix(a), one_matrix(b)
-    steps: list[Step] = []
-    if way.parts:
-        of_a, of_b = (Variant(config) for config in way.parts)
-        like_a, like_b = a, b
-        steps = [
-            split_step(of_a, a, lambda n: library.strided((n,), (1,), "f32", like_a)),
-            split_step(of_b, turn(b), lambda n: library.strided((n,), (1,), "f32", like_b)),
-        ]
-        a, b = steps[0].operands.d, turn(steps[1].operands.d)
-    along = (int(way.problem.major_a == "k"), int(way.problem.major_b == "n"))
-    wanted = {n: (x, mode) for n, x, mode in (("a", a, along[0]), ("b", b, along[1])) if n in way.copied}
-    to_pad = {n: x for n, x in wanted.items() if pads(*x)}
-    made = {n: copied(library, *x) for n, x in wanted.items() if n not in to_pad}
+    along = (int(plan.problem.major_a == "k"), int(plan.problem.major_b == "n"))
+    wanted = {n: (t, mode) for n, t, mode in (("a", a, along[0]), ("b", b, along[1])) if n in plan.copied}
+    to_pad = {n: t for n, t in wanted.items() if pads(*t)}
+    made = {n: copied(library, *t) for n, t in wanted.items() if n not in to_pad}
     if to_pad:
         made |= with_padding(library, to_pad, partial(_tell, call), _options(call), call.where.cpu)
-    target = with_padded_rows(library, out.shape, out.dtype, out) if "out" in way.copied else out
-    scales = tuple([views[n] for n in SCALES if n in views])
-    x = Operands(
-        made.get("a", a), made.get("b", b), target, alpha=alpha, beta=beta, scales=scales, stored=views.get("flat")
-    )
-    if found is not None and epilogue is not None:
-        behind = tuple([view_of(x) if hasattr(x, "shape") else x for x in found.operands])
-        graph = epilogue.graph
-        if plan.flipped and graph is not None:
-            behind = transposed_operands(graph.transposed(), behind)
-        x = x._replace(graph=graph, behind=behind, reduced=tuple(found.reduced))
-    elif epilogue is not None:
-        if c is not None and not (c.dtype == out.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
-            c = copied(library, c, 1, out.dtype)
+    if found is None and epilogue is not None:
+        if c is not None and not (c.dtype == d.dtype and c.strides[-1] == 1 and matrix(c).suits_tma()):
+            c = copied(library, c, 1, d.dtype)
         if bias is not None:
             flat = vector(bias)
             bias = library.copied(flat, (1,)) if flat.strides[0] != 1 or flat.pointer % 16 else flat
-        x = x._replace(c=c, bias=bias)
-    kernel = way.choice or way.other
-    assert kernel is not None
-    steps += combined_steps(
-        Variant(kernel, epilogue or Epilogue()), x, lambda n: library.strided((n,), (1,), "f32", views["out"]),
-        turned=plan.flipped, dependent=True,
-    )  # fmt: skip
-    for variant, operands in steps:
+        x = x._replace(bias=bias)
+    else:
+        c = None
+    target = with_padded_rows(library, d.shape, d.dtype, d) if "out" in plan.copied else d
+    x = x._replace(a=made.get("a", a), b=made.get("b", b), d=target, c=c)
+    x = x.transposed() if plan.flipped else x
+    x = x._replace(scales=tuple([views[n] for n in SCALES if n in views]), stored=views.get("flat"))
+    if found is not None and epilogue is not None:
+        behind = tuple([view_of(t) if hasattr(t, "shape") else t for t in found.operands])
+        x = x._replace(graph=epilogue.graph, behind=behind, reduced=tuple(found.reduced))
+    for variant, operands in steps_of(plan, x, lambda n: library.strided((n,), (1,), "f32", out), dependent=True):
         _tell(call, launcher_of(variant, call.where.cpu)(operands, **_options(call)))
-    if target is not out:
-        library.native(out)[...] = library.native(target)
+    if target is not d:
+        library.native(d)[...] = library.native(target)
 
 
 def _tell(call: _Call, report: Any) -> None:
@@ -340,58 +322,55 @@ class Workspace(NamedTuple):
         return self.memory.shape[2]
 
 
-def steps_of(operation: GemmOperationUniversal, x: Operands, split: Split) -> list[Step]:
-    """Return the launches of a call.  Raises UnsupportedError."""
+def steps_of(plan: Plan, x: Operands, memory: Memory | None = None, *, dependent: bool = False) -> list[Step]:
+    """Return the launches of a plan.
+
+    Args:
+        memory: allocates f32 elements; default: like D.
+        dependent: launches that combine partial reductions use programmatic dependent launch.
+    """
+    x, before = split_steps(plan.splitters, x, memory or f32_like(x.d), plan.chip)
+    variant = Variant(plan.kernel, plan.epilogue or Epilogue(), plan.flipped, plan.chip)
+    if not plan.slices and not isinstance(plan.kernel, ReduceConfig):
+        return [*before, *combined_steps(variant, x, memory, dependent=dependent)]
+    workspace, found = partial_steps(plan, x)
+    return [*before, *found, reduction(variant, x, workspace)]
+
+
+def operation_steps(operation: GemmOperationUniversal, x: Operands, split: Split = ALONE) -> list[Step]:
+    """Return the launches of a call of an operation.  Raises UnsupportedError, EpilogueError."""
     if 0 in x.d.shape:
         return _of_nothing(x)
     if x.a.shape[-1] == 0 or x.alpha == 0.0:  # A and B do not affect the result, even if they hold NaN.
-        if x.by_element:
-            return [reduction(operation, x._replace(alpha=1.0), _workspace(operation, x, 0))]
-        x, split = _zeros(x), Split()
-    x, before = split_steps(operation, x)
-    # The accumulators of the tf32 parts can go to a workspace if the kernel cannot write D directly.
-    writes = not operation.in_parts or fits_results(x, flipped=operation.D.layout == "column")
-    if split.parts == 1 and writes:
-        return [*before, *combined_steps(operation.variant_for(x), x)]
-    if operation.saturates:
-        raise UnsupportedError(
-            "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
-            "use split_k=1"
-        )
-    if split.parts > 1 and split.mode != "parallel":
-        shared = operation.sharing(split, x) if writes else None
-        if shared is not None:
-            return [*before, *combined_steps(shared.variant_for(x), x)]
-        if split.mode == "stream":
-            raise UnsupportedError("split_k='stream' is not supported for this tile; use another tile or mode")
-    if not x.by_element and split.parts == 1:
-        raise EpilogueError(
-            "Gemm: an epilogue with pairs() or reductions needs a D whose address and row stride are multiples of 16 "
-            "bytes"
-        )
-    if not x.by_element:
-        raise EpilogueError(
-            "split_k with mode 'parallel' does not support an epilogue with pairs() or reductions; use split_k=1"
-        )
-    workspace, found = partial_steps(operation, x, split.parts)
-    return [*before, *found, reduction(operation, x, workspace)]
+        x, split = _without_terms(x) if x.by_element else _zeros(x), ALONE
+    return steps_of(operation.plan_for(x, split), x)
 
 
-def split_steps(operation: GemmOperationUniversal, x: Operands) -> tuple[Operands, list[Step]]:
-    """Return operands as the kernel of the GEMM reads them, and the launches before it.
+def _without_terms(x: Operands) -> Operands:
+    """Return operands with a K of 0, whose alpha does not matter."""
+    (*of_a, _), (*of_b, _, n) = x.a.shape, x.b.shape
+    a, b = x.a._replace(shape=(*of_a, 0)), x.b._replace(shape=(*of_b, 0, n))
+    return x._replace(a=a, b=b, alpha=1.0)
 
-    These split A and B into tf32 parts if the kernel multiplies such parts.
+
+def split_steps(
+    splitters: Sequence[PartsConfig], x: Operands, memory: Memory, chip: str = ""
+) -> tuple[Operands, list[Step]]:
+    """Return operands with A and B split into tf32 parts, and the launches that split them.
+
+    Args:
+        splitters: the kernels for A and B; empty if nothing is split.
+        memory: allocates the parts.
     """
-    if not operation.in_parts:
+    if not splitters:
         return x, []
-    a, b = _one(x.a), turn(_one(x.b))
-    splitters = operation.splitters(len(a.shape) == 3, len(b.shape) == 3)
-    found = [split_step(variant, view, _f32_like(x.d)) for variant, view in zip(splitters, (a, b))]
+    views = [v if config.batch else _one(v) for config, v in zip(splitters, (x.a, x.b.transposed()))]
+    found = [_split_step(Variant(config, chip=chip), view, memory) for config, view in zip(splitters, views)]
     of_a, of_b = (step.operands.d for step in found)
-    return x._replace(a=of_a, b=turn(of_b)), found
+    return x._replace(a=of_a, b=of_b.transposed()), found
 
 
-def split_step(variant: Variant, x: ArrayView, memory: Memory) -> Step:
+def _split_step(variant: Variant, x: ArrayView, memory: Memory) -> Step:
     """Return the launch that writes the three tf32 parts of an f32 operand (…, rows, K) side by side along K."""
     *matrices, rows, k = x.shape
     columns = 3 * padded(k)
@@ -401,30 +380,30 @@ def split_step(variant: Variant, x: ArrayView, memory: Memory) -> Step:
     return Step(variant, Operands(kernel_order(x), x, parts))
 
 
-def _f32_like(view: ArrayView) -> Memory:
+def f32_like(view: ArrayView) -> Memory:
+    """Return the allocator of the library of an array."""
     return lambda n: new_memory(view, n, "f32")
 
 
 def _one(view: ArrayView) -> ArrayView:
     """Return the matrix of a batch of one or of a broadcast batch; other arrays unchanged."""
-    if len(view.shape) == 3 and (view.shape[0] == 1 or view.strides[0] == 0):
-        return view._replace(shape=view.shape[1:], strides=view.strides[1:])
-    return view
+    if len(view.shape) == 2 or is_batch(view):
+        return view
+    return view._replace(shape=view.shape[1:], strides=view.strides[1:])
 
 
 def combined_steps(
-    variant: Variant, x: Operands, memory: Memory | None = None, *, turned: bool = False, dependent: bool = False
+    variant: Variant, x: Operands, memory: Memory | None = None, *, dependent: bool = False
 ) -> list[Step]:
     """Return a launch, and the launches that combine its partial reductions.
 
     Args:
         memory: allocates f32 elements; default: like D.
-        turned: the operands are those of the transposed problem, but not the results of reductions.
         dependent: the launches that combine use programmatic dependent launch.
     """
     if not x.reduced:
         return [Step(variant, x)]
-    memory = memory or _f32_like(x.d)
+    memory = memory or f32_like(x.d)
     recipe, (m, n) = variant.recipe(), x.d.shape[-2:]
     n = n * 2 if x.graph is not None and x.graph.half else n  # N of the accumulator
     rows, columns = (n, m) if recipe.transposed else (m, n)
@@ -432,7 +411,7 @@ def combined_steps(
     matrices = matrices if x.places is None else x.places.shape[1]
     behind, more = list(x.behind), list[Step]()
     for each in x.reduced:
-        extents = each.extents(rows, columns, recipe.at_once, recipe.transposed != turned)
+        extents = each.extents(rows, columns, recipe.at_once, recipe.transposed)
         made = memory(extents[0] * extents[1] * matrices)
         behind[each.place] = parts = memory_of(made, extents, matrices)
         more += _combining(variant.chip, each, parts, memory, dependent=dependent)
@@ -456,7 +435,7 @@ def _of_nothing(x: Operands) -> list[Step]:
             *matrices, m, n = each.result.shape
             many = matrices[0] if matrices else 1
             none = x.d._replace(dtype="f32", pointer=x.d.pointer & -16, shape=(0, m * n, many), strides=(1, 1, 1))
-            found += _combining(chip_here(), each._replace(axes="m" if m == 1 else "n"), none, _f32_like(x.d))
+            found += _combining(chip_here(), each._replace(axes="m" if m == 1 else "n"), none, f32_like(x.d))
     return found
 
 
@@ -474,12 +453,13 @@ def _zeros(x: Operands) -> Operands:
     return x._replace(a=zeros(x.a, 1, x.a.shape[-2]), b=zeros(x.b, 0, x.b.shape[-1]))
 
 
-def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Workspace:
+def _workspace(plan: Plan, x: Operands, parts: int) -> Workspace:
     """Allocate the workspace of split-K slices."""
+    assert isinstance(plan.kernel, ReduceConfig)
     *batch, m, n = x.d.shape
-    m, n = (n, m) if operation.D.layout == "column" else (m, n)
+    m, n = (n, m) if plan.flipped else (m, n)
     wide = -(-n // 4) * 4
-    sums = operation.sums
+    sums = plan.kernel.sums
     # Without slices it is never read.
     memory = (
         new_memory(x.d, prod(batch) * parts * m * wide, sums)
@@ -490,43 +470,61 @@ def _workspace(operation: GemmOperationUniversal, x: Operands, parts: int) -> Wo
     return Workspace(memory._replace(shape=shape, strides=strides), sums, parts)
 
 
-def reduction(operation: GemmOperationUniversal, x: Operands, workspace: Workspace) -> Step:
+def reduction(variant: Variant, x: Operands, workspace: Workspace) -> Step:
     """Return the launch that adds up slices and computes the epilogue."""
-    variant = operation.reduction_variant(x, workspace.element)
     return Step(variant, x._replace(a=workspace.memory, b=workspace.memory))
 
 
-def partial_steps(operation: GemmOperationUniversal, x: Operands, parts: int) -> tuple[Workspace, list[Step]]:
-    """Return the workspace, and the launches that compute its split-K slices.  Raises UnsupportedError."""
-    if operation.saturates:
-        raise UnsupportedError(
-            "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
-            "use split_k=1"
-        )
-    each, whole, rest = _division(x, parts)
-    workspace = _workspace(operation, x, whole + (rest > 0))._replace(asked=parts)
-    sums = operation.partial()
+def partial_steps(plan: Plan, x: Operands) -> tuple[Workspace, list[Step]]:
+    """Return the workspace, and the launches that compute its split-K slices."""
+    workspace = _workspace(plan, x, sum([s.slices for s in plan.slices]))
     found: list[Step] = []
-    turned = operation.D.layout == "column"
-
-    def part_of(first: int, many: int, length: int) -> Operands:
-        return Operands(
-            _along_k(x.a, -1, first * each, many, length),
-            _along_k(x.b, -2, first * each, many, length),
-            _part(workspace.memory, x.d, first, many, turned=turned),
-        )
-
-    pieces = [(0, whole, each), (whole, 1 if rest else 0, rest)]
-    if len(x.d.shape) == 3:  # Each slice is a batch.
-        together = _joined([y for i in range(whole) for y in _each_matrix(part_of(i, 1, each))]) if whole > 1 else None
-        if together is not None:
-            found.append(Step(sums.variant_for(together, array=True), together))
-        pieces = [*[(i, 1, each) for i in range(whole) if together is None], *pieces[1:]]
-    for first, many, length in pieces:
-        if many:
-            part = part_of(first, many, length)
-            found.append(Step(sums.variant_for(part), part))
+    for s in plan.slices:
+        variant = Variant(s.kernel, flipped=plan.flipped, chip=plan.chip)
+        found.append(Step(variant, _slice_operands(x, workspace.memory, s, flipped=plan.flipped)))
     return workspace, found
+
+
+def _slice_operands(x: Operands, workspace: ArrayView, s: SlicesKernel, *, flipped: bool) -> Operands:
+    """Return the operands of a launch that computes split-K slices."""
+    if s.array:
+        return joined(_each_slice(x, workspace, s, flipped=flipped))
+    return Operands(
+        _along_k(x.a, -1, s.begin, s.slices, s.k),
+        _along_k(x.b, -2, s.begin, s.slices, s.k),
+        _part(workspace, x.d, s.first, s.slices, turned=flipped),
+    )
+
+
+def _each_slice(x: Operands, workspace: ArrayView, s: SlicesKernel, *, flipped: bool) -> list[Operands]:
+    """Return the GEMM of each slice and matrix of a batch."""
+    each = [s._replace(first=s.first + i, slices=1, begin=s.begin + i * s.k, array=False) for i in range(s.slices)]
+    return [y for one in each for y in _each_matrix(_slice_operands(x, workspace, one, flipped=flipped))]
+
+
+def with_slices(plan: Plan, x: Operands, parts: int, kernel_for: Callable[[Operands, bool], Configured]) -> Plan:
+    """Return a plan whose kernel adds up split-K slices, with the launches that compute these.
+
+    Args:
+        x: the operands after the splitters.
+        kernel_for: returns the kernel for the operands of slices, and True if they are a pointer array.
+    """
+    each, whole, rest = _division(x, parts)
+    memory = _workspace(plan, x._replace(d=x.d._replace(library=NOWHERE)), whole + (rest > 0)).memory
+
+    def launch(first: int, count: int, k: int, *, array: bool = False) -> SlicesKernel:
+        s = SlicesKernel(plan.kernel, first, count, k, first * each, array)
+        return s._replace(kernel=kernel_for(_slice_operands(x, memory, s, flipped=plan.flipped), array))
+
+    found = [(0, whole)] if whole else []
+    if len(x.d.shape) == 3:  # Each slice is a batch.
+        every = SlicesKernel(plan.kernel, 0, whole, each, 0)
+        if whole > 1 and _is_joinable(_each_slice(x, memory, every, flipped=plan.flipped)):
+            last = [launch(whole, 1, rest)] if rest else []
+            return plan._replace(slices=(launch(0, whole, each, array=True), *last))
+        found = [(i, 1) for i in range(whole)]
+    slices = [launch(*pair, each) for pair in found] + ([launch(whole, 1, rest)] if rest else [])
+    return plan._replace(slices=tuple(slices))
 
 
 def _each_matrix(x: Operands) -> list[Operands]:
@@ -541,13 +539,13 @@ def _each_matrix(x: Operands) -> list[Operands]:
     return [Operands(matrix(x.a, i), matrix(x.b, i), matrix(x.d, i)) for i in range(x.d.shape[0])]
 
 
-def _joined(found: Sequence[Operands]) -> Operands | None:
-    """Return GEMMs as a pointer array of one launch, or None if their matrices are too far apart or unaligned."""
+def _is_joinable(found: Sequence[Operands]) -> bool:
+    """Return True if GEMMs can be a pointer array of one launch: matrices are aligned, and not too far apart."""
     for name in ("a", "b", "d"):
         one = one_view([getattr(x, name) for x in found])
         if one is None or (len(found) > 1 and one[0].strides[0] * SIZES.get(one[0].dtype, 1) % 16):
-            return None
-    return joined(found)
+            return False
+    return True
 
 
 def _division(x: Operands, parts: int) -> tuple[int, int, int]:

@@ -30,7 +30,7 @@ from cute_dialect.op.arrays.dtypes import (
     tf32_allowed,
 )
 from cute_dialect.op.arrays.library import Library, Where, aligned_strides, check_options, chosen_device, read_all
-from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, turn, with_padded_rows
+from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, with_padded_rows
 from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, operands_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced, broadcast_kind
@@ -265,7 +265,7 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
             library.native(target)[...] = library.native(out)
     stretches = _stretches(call, s, of_groups)
     stretches = (*stretches, views["begins"]) if g.begins is not None else stretches
-    given = (*(kernel_order(x) for x in (a, turn(b), target)), *stretches)
+    given = (*(kernel_order(x) for x in (a, b.transposed(), target)), *stretches)
     if g.extras.accumulator == "block":
         given = (*given, *(kernel_order(views[n]) for n in ("scale_a", "scale_b")))
     call.launch(config, *given, *after.operands)
@@ -483,7 +483,7 @@ def _zeros(library: Library, a: ArrayView, b: ArrayView, s: Shapes) -> tuple[Arr
     """Return operands of zeros, broadcast to the groups."""
     k = 16 // numpy_dtype(a.dtype).itemsize
     x = library.zeros((a.shape[-2], k), a.dtype, a)
-    y = turn(library.zeros((b.shape[-1], k), b.dtype, b))
+    y = library.zeros((b.shape[-1], k), b.dtype, b).transposed()
     of_a, of_b = ((t.shape[0],) if len(t.shape) == 3 else () for t in (a, b))
     return expanded(x, (*of_a, *x.shape)), expanded(y, (*of_b, *y.shape))
 

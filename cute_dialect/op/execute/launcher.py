@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import new_memory
-from cute_dialect.op.arrays.operand_views import columns_first, turn
+from cute_dialect.op.arrays.operand_views import columns_first
 from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of, view_of
 
@@ -128,9 +128,9 @@ class Recipe(NamedTuple):
             behind = [v for v, there in ((c, self.source), (x.bias, bool(self.bias))) if there]
             return (a, b, d, *behind, *x.behind[: len(self.operands)], *numbers)
         if self.transposed:
-            a, b, d = turn(b), turn(a), turn(d)
-            c = None if c is None else turn(c)
-        b = b if self.b_by_k else turn(b)
+            a, b, d = b.transposed(), a.transposed(), d.transposed()
+            c = None if c is None else c.transposed()
+        b = b if self.b_by_k else b.transposed()
         to = self._form(d) if x.stored is None else x.stored
         given: list[object] = [x.a, to] if self.sums else [self._form(a), self._form(b), to]
         given += x.scales if self.scales else ()

@@ -8,7 +8,7 @@ adds fields, and the lines that only it has::
       a row     2 blocks of 512 threads, up to 7 ...        _layout()
       bound     402.4 us: 1.65 GB (DRAM, an H200)           bound and _limits()
 
-:func:`explain_dispatch` explains GEMMs, :func:`explain_grouped` grouped GEMMs.
+:func:`explain_plan` explains GEMMs, :func:`explain_grouped` grouped GEMMs.
 """
 
 # Arrays may belong to any library.
@@ -23,7 +23,9 @@ from typing import Any, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GroupedConfig
+from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
+from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.operand_views import Matrix
@@ -33,11 +35,11 @@ from cute_dialect.op.execute.grouped import is_storable, problem_of, readable
 from cute_dialect.op.execute.kernels import name_of
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select import kernel_choice as tables
 from cute_dialect.op.select.candidates import blocks
+from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.cost_model import NO_WORK, Work, costs_of, has_costs, predict, ranked, work_of
-from cute_dialect.op.select.gemm_dispatch import AnyConfig, here, with_epilogue
+from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.grouped import base_of, is_of_warps, majors_of, ranked_grouped, size_of
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -165,7 +167,7 @@ class GemmExplanation(Explanation):
     shared_memory: int = 0  # bytes per block
     folded: bool = False  # the batch is computed as one GEMM
     by_torch: bool = False  # torch computes the epilogue
-    other: AnyConfig | None = None  # the kernel without TMA
+    other: Configured | None = None  # the kernel without TMA
     parts: tuple[PartsConfig, ...] = ()  # kernels that split f32 into three tf32 parts first
     launches: tuple[int, str] = (1, "")  # their number, and the reason for more than one
     split: tuple[int, int, str] = (1, 1, "")  # split-K slices: requested, actual, and the reason for fewer
@@ -227,54 +229,52 @@ _COPIED = {
 }
 
 
-def explain_dispatch(
-    name: str, way: gemm_dispatch.GemmDispatch, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
+def explain_plan(
+    name: str, plan: Plan, gpu: str, sms: int, matrices: dict[str, Matrix], others: int, *,
     why: str = "", kernel: str = "",
 ) -> GemmExplanation:  # fmt: skip
-    """Return the explanation of a dispatch decision.
+    """Return the explanation of a plan.
 
     Args:
         why: the reason, if the kernel was not chosen.
         kernel: the name of a kernel that is not a candidate.
     """
-    p, costs = way.problem, costs_of(gpu, sms)
+    p, choice, costs = plan.problem, plan.choice, costs_of(gpu, sms)
     bits, out_bits = BITS[p.element], BITS[p.output]
     elements = {n: prod(m.shape) * (m.matrices if m.step else 1) for n, m in matrices.items()}
     flops = 2 * p.matrices * p.m * p.n * p.k
     moved = ((elements["a"] + elements["b"]) * bits + elements["out"] * out_bits) // 8
     peak = 128 if p.element in _NAMES else _PEAK[bits]
     bound = max(flops / (2 * peak * costs.sms * costs.ghz * 1e3), moved / costs.dram / 1e6)
-    copies = tuple([(n, elements[n] * m.item) for n, m in matrices.items() if n in way.copied])
-    if way.choice is None:
+    copies = tuple([(n, elements[n] * m.item) for n, m in matrices.items() if n in plan.copied])
+    if choice is None:
         if not why and p.element in _NAMES:
             why = "wgmma multiplies f32 as tf32 (math=)" if p.element == "f32" else "wgmma has no f64"
         elif not why:
             why = "TMA needs addresses and strides that are multiples of 16 bytes"
         return GemmExplanation(
-            operation=name, gpu=gpu, kernel=kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(way.other), why=why,
-            copies=copies, flops=flops, bytes=moved, bound=bound, kernels=() if way.other is None else (way.other,),
-            problem=p, choice=None, folded=way.folded, by_torch=way.by_torch, other=way.other,
+            operation=name, gpu=gpu, kernel=kernel or _NAMES.get(p.element, ANY_ROWS) + _in_parts(plan.kernel), why=why,
+            copies=copies, flops=flops, bytes=moved, bound=bound, kernels=(plan.kernel,),
+            problem=p, choice=None, folded=plan.folded, by_torch=plan.by_torch, other=plan.kernel,
         )  # fmt: skip
-    own = way.choice.config.epilogue
-    work = work_of(own.transposed() if way.choice.swapped else own, p.output)
-    plain = with_epilogue(way.choice, Epilogue())
+    own = choice.config.epilogue
+    work = work_of(own.transposed() if choice.swapped else own, p.output)
+    plain = with_epilogue(choice, Epilogue())
     rest = [(t, c) for t, c in ranked(p, costs, others + 1, work) if c != plain][:others]
     grid, waves = _blocks(plain, p)
     whole = predict(plain, p, costs, work)
     return GemmExplanation(
-        operation=name, gpu=gpu, kernel=way.choice.name, why=why or _why(p, gpu, plain), microseconds=whole,
-        others=tuple(rest), copies=copies, flops=flops, bytes=moved, bound=bound, kernels=(*way.parts, way.choice),
-        problem=p, choice=way.choice, grid=grid, waves=waves, shared_memory=(plain.skinny or plain.config).smem_bytes,
-        folded=way.folded, by_torch=way.by_torch, parts=way.parts, work=work,
+        operation=name, gpu=gpu, kernel=choice.name, why=why or _why(p, gpu, plain), microseconds=whole,
+        others=tuple(rest), copies=copies, flops=flops, bytes=moved, bound=bound, kernels=(*plan.splitters, choice),
+        problem=p, choice=choice, grid=grid, waves=waves, shared_memory=(plain.skinny or plain.config).smem_bytes,
+        folded=plan.folded, by_torch=plan.by_torch, parts=plan.splitters, work=work,
         epilogue=whole - predict(plain, p, costs),
     )  # fmt: skip
 
 
-def _in_parts(config: AnyConfig | None) -> str:
+def _in_parts(config: Configured) -> str:
     """Return the split-K slices of a kernel without TMA as text."""
-    from cute_dialect.kernels.gemm.ampere import AmpereConfig  # late: start-up
-
-    parts = 1 if config is None or isinstance(config, AmpereConfig) else config.parts
+    parts = config.parts if isinstance(config, WarpConfig | ExactConfig) else 1
     return f", K in {parts} slices" if parts > 1 else ""
 
 

@@ -34,8 +34,8 @@ from cute_dialect.op.explanations.gemm import (
     Explanation,
     GemmExplanation,
     example_view,
-    explain_dispatch,
     explain_grouped,
+    explain_plan,
     is_of_torch,
 )
 from cute_dialect.op.explanations.mla import explain_latent
@@ -282,9 +282,8 @@ def _explained_gemm(
         plan, _ = make_plan(name, checked, views, Target(gpu, sms), graph, own)
     except OpError as e:
         raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
-    way = plan.dispatch
-    way = way._replace(folded=way.folded and matrices["out"].matrices > 1)
-    return explain_dispatch(name, way, gpu, sms, matrices, others)
+    plan = plan._replace(folded=plan.folded and matrices["out"].matrices > 1)
+    return explain_plan(name, plan, gpu, sms, matrices, others)
 
 
 def _result(a: ArrayView, dtype: object, traced: Traced | None) -> str:

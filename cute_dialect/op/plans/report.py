@@ -13,22 +13,24 @@ from typing import TYPE_CHECKING, Any, cast
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.op.arrays.dtypes import SIZES
-from cute_dialect.op.arrays.operand_views import Matrix, channels_first, last, strides_of, views_last
+from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.execute.arguments import apart
 from cute_dialect.op.execute.gemm import parts_of
 from cute_dialect.op.execute.kernels import splitting
 from cute_dialect.op.explanations.conv import ConvExplanation
-from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_dispatch
+from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_plan
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
 from cute_dialect.op.problems.operands import Operands, Type, fits_results, laid, product_shape, read
 from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_several, products_of, sizes_of, tiles_of
 from cute_dialect.op.problems.pointer_arrays import with_epilogue as bind_epilogue
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
+from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.descriptions import ALONE, SchedulerMode, Split
-from cute_dialect.op.select.gemm_dispatch import GemmDispatch, here, with_epilogue
+from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.plan_tiles import chosen, problem_of
 from cute_dialect.runtime.arrays import ArrayView
 
@@ -64,23 +66,22 @@ def explained(
     why = "set by the plan's tile_description" if plan.tile_description is not None else ""
     if array and not why and asked != asked.of_parts():
         why = "no kernel splits f32 in pointer arrays into tf32 parts"
-    choice = td.kernel
-    if choice is None:
+    kernel: Configured | None = td.kernel
+    if kernel is None:
         operation = plan.construct(td)
-        choice = operation.choice
-        name = operation.name
+        kernel, name = operation.choice or operation.first().configured, operation.name
     else:
-        name = choice.name
-    if graph is not None and choice is not None:
+        name = kernel.name
+    if graph is not None and isinstance(kernel, Choice):
         e = Epilogue(graph=graph)
-        choice = with_epilogue(choice, e.transposed() if asked.flipped else e)
-    way = GemmDispatch(problem, choice)
+        kernel = with_epilogue(kernel, e.transposed() if asked.flipped else e)
+    planned = Plan(problem, kernel, None if graph is None else Epilogue(graph=graph), asked.flipped)
     if td.in_parts:
         copied = () if fits_results(of, flipped=asked.flipped) else ("out",)
-        batches = [len(v.shape) == 3 and v.shape[0] > 1 and v.strides[0] != 0 for v in (x, y)]
-        way = way._replace(parts=splitting(a.layout, b.layout, *batches), copied=copied)
+        splitters = splitting(a.layout, b.layout, is_batch(x), is_batch(y))
+        planned = planned._replace(splitters=splitters, copied=copied)
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
-    found = explain_dispatch(plan.call, way, gpu, sms, matrices, others, why=why, kernel=name)
+    found = explain_plan(plan.call, planned, gpu, sms, matrices, others, why=why, kernel=name)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

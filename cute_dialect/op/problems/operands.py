@@ -68,6 +68,11 @@ class Operands(NamedTuple):
         """True if the epilogue is elementwise."""
         return self.graph is None or not (self.graph.paired or self.graph.reduces or self.graph.whole_rows)
 
+    def transposed(self) -> Operands:
+        """Return the matrices of the transposed GEMM, ``D^T = B^T A^T``; other operands are unchanged."""
+        c = None if self.c is None else self.c.transposed()
+        return self._replace(a=self.b.transposed(), b=self.a.transposed(), d=self.d.transposed(), c=c)
+
 
 def read(call: str, name: str, array: object, on_cpu: bool | None = None) -> ArrayView:
     """Return the view of an array.  ``on_cpu`` is True or False if it must be in CPU or GPU memory, None for either.

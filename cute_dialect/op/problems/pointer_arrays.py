@@ -22,7 +22,6 @@ import numpy as np
 
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS
 from cute_dialect.op.arrays.dtypes import SIZES
-from cute_dialect.op.arrays.operand_views import turn
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import AlignmentError, DeviceError, EpilogueError, LayoutError, ShapeError
@@ -346,9 +345,8 @@ def extents_of(x: Operands, *, flipped: bool = False) -> tuple[int, int, int]:
 
 def _matrices(x: Operands, *, flipped: bool) -> tuple[ArrayView, ArrayView, ArrayView, ArrayView | None]:
     """Return A (M, K), B (N, K), D and C as the kernel sees them."""
-    if flipped:
-        return turn(x.b), x.a, turn(x.d), None if x.c is None else turn(x.c)
-    return x.a, turn(x.b), x.d, x.c
+    a, b, d, c, *_ = x.transposed() if flipped else x
+    return a, b.transposed(), d, c
 
 
 def copied_at_once(call: str, config: ListedConfig, x: Operands, *, flipped: bool, most: int = 16) -> int:

@@ -14,7 +14,7 @@ from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arrang
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
-from cute_dialect.op.execute.gemm import Step, Workspace, partial_steps, split_steps
+from cute_dialect.op.execute.gemm import Step, Workspace, f32_like, partial_steps, split_steps
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Kinds, Operands, Type, new_like, read
 from cute_dialect.op.problems.pointer_arrays import each_matrix
@@ -273,8 +273,10 @@ class GemmArguments(Arguments):
         """Return the launches; with ``GemmSplitKParallel`` those of the slices only."""
         if self.mode is not Mode.GemmSplitKParallel:
             return super().steps(x)
-        x, before = split_steps(self.operation, x)
-        self.workspace, found = partial_steps(self.operation, x, self.split.parts)
+        plan = self.operation.sliced_plan(x, self.split.parts)
+        x, before = split_steps(plan.splitters, x, f32_like(x.d), plan.chip)
+        workspace, found = partial_steps(plan, x)
+        self.workspace = workspace._replace(asked=self.split.parts)
         return [*before, *found]
 
     def bind(self) -> Callable[..., None]:

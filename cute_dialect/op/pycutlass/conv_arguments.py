@@ -29,7 +29,7 @@ from cute_dialect.op.conv.im2col_gemm import extents_of, writing
 from cute_dialect.op.epilogue.bind import Bound, bound, refuse_arranged, traced_of
 from cute_dialect.op.errors import EpilogueError, LayoutError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
-from cute_dialect.op.execute.gemm import Step, Workspace, combined_steps, reduction, steps_of
+from cute_dialect.op.execute.gemm import Step, Workspace, combined_steps, operation_steps, reduction
 from cute_dialect.op.execute.kernels import Variant, chip_here
 from cute_dialect.op.problems.conv import (
     Checked,
@@ -77,17 +77,17 @@ def steps(operation: Conv2dOperation, g: Geometry, x: Operands, split: Split) ->
     """Return the launches that compute a call.  Raises UnsupportedError, EpilogueError."""
     inner = {FPROP: g.filter[-1], DGRAD: g.result[-1], WGRAD: g.image[0]}[g.kind]
     if 0 in g.matrix or inner == 0 or x.alpha == 0.0:
-        return steps_of(operation.product(), _nothing(x), split)
+        return operation_steps(operation.product(), _nothing(x), split)
     if operation.im2col:
         return _by_im2col(operation, g, x, split)
     found, of = _columns(operation, g, x)
     product = operation.product()
     with called("Conv2d"):
         if g.groups == 1:
-            return [*found, *steps_of(product, of, split)]
+            return [*found, *operation_steps(product, of, split)]
         if x.graph is None and x.bias is None and split.parts == 1:
             each = _grouped(g, of)
-            return [*found, *steps_of(product, each, split)]
+            return [*found, *operation_steps(product, each, split)]
         _check_apart(x)
         return [*found, *_groups_apart(operation, g, of, split)]
 
@@ -130,7 +130,7 @@ def _by_im2col(operation: Conv2dOperation, g: Geometry, x: Operands, split: Spli
     for i, (part, cut) in enumerate(pieces):
         a, b = cut(x)
         found += _launch(sums, part, Operands(a, b, _part(workspace.memory, x.d, i)))
-    return [*found, reduction(product, x, workspace)]
+    return [*found, reduction(product.reduction_variant(x), x, workspace)]
 
 
 def _launch(operation: Conv2dOperation, g: Geometry, x: Operands) -> list[Step]:
@@ -325,8 +325,8 @@ def _groups_apart(operation: Conv2dOperation, g: Geometry, x: Operands, split: S
     """
     product, workspace = operation.product(), _workspace(operation, x.d, 1)
     d = _part(workspace.memory, x.d, 0)
-    plain = Operands(x.a, x.b, d)
-    return [*steps_of(operation.product().partial(), _grouped(g, plain), split), reduction(product, x, workspace)]
+    found = operation_steps(product.partial(), _grouped(g, Operands(x.a, x.b, d)), split)
+    return [*found, reduction(product.reduction_variant(x), x, workspace)]
 
 
 def matrices_of(g: Geometry, x: Operands) -> Operands:

@@ -18,21 +18,43 @@ from typing import TYPE_CHECKING, Protocol
 
 from cute_dialect.kernels.epilogue.reductions import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import checked_element
+from cute_dialect.op.arrays.memory import NOWHERE
+from cute_dialect.op.arrays.operand_views import is_batch
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
-from cute_dialect.op.execute.gemm import Step, Workspace, reduction
+from cute_dialect.op.execute.gemm import Step, Workspace, f32_like, reduction, split_steps, with_slices
 from cute_dialect.op.execute.kernels import Variant, chip_here, compiled, launcher_of, share_of, splitting
 from cute_dialect.op.execute.launcher import Launcher, ready
 from cute_dialect.op.execute.saved import SavedKernels, ir_of, module_of
-from cute_dialect.op.problems.operands import Kinds, Operands, Type, as_planned, check_overlap, new_like, of_shape, read
+from cute_dialect.op.problems.operands import (
+    Kinds,
+    Operands,
+    Type,
+    as_planned,
+    check_overlap,
+    fits_results,
+    new_like,
+    of_shape,
+    read,
+)
 from cute_dialect.op.pycutlass.arguments import check_kernel, example_graph
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, LinearCombination, OutputOp, VisitorOutputOp
 from cute_dialect.op.select.backends import MMA_SYNC, SIMT, Backend, backend_of
 from cute_dialect.op.select.configurations import Configured, KernelRequest, SgemmRung, configured
-from cute_dialect.op.select.descriptions import MathOperation, Swizzle, TensorDescription, TileDescription
+from cute_dialect.op.select.descriptions import (
+    ALONE,
+    MathOperation,
+    Split,
+    Swizzle,
+    TensorDescription,
+    TileDescription,
+)
+from cute_dialect.op.select.gemm_dispatch import Plan
 from cute_dialect.op.select.kernel_choice import Choice
+from cute_dialect.op.select.plan_tiles import problem_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Self, Unpack
@@ -40,8 +62,6 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
     from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
     from cute_dialect.kernels.epilogue.graph import Graph
-    from cute_dialect.op.problems.operands import Operands
-    from cute_dialect.op.select.descriptions import Split
     from cute_dialect.runtime.arrays import ArrayView
     from cute_dialect.runtime.launch import CallOptions, CompiledModule
 
@@ -182,6 +202,7 @@ class GemmOperationUniversal(DescribedOperation):
         self._hook = None if visitor is True or isinstance(visitor, Traced) else visitor or None
         self._graph: Graph | None = None
         self.tile_description = tile_description
+        self._request = self._asked()
         self._configured = {(False, False): self._configure(False, False)}
         self._partial: GemmOperationUniversal | None = None
         self._sharing: dict[tuple[str, int], GemmOperationUniversal | None] = {}
@@ -190,18 +211,22 @@ class GemmOperationUniversal(DescribedOperation):
 
     # ------------------------------------------------------------------------------------------------------ kernels
 
-    def _configure(self, batch: bool, array: bool) -> Configured:
+    def _asked(self) -> KernelRequest:
+        """Return the requirements of the kernels for matrices.  Raises DtypeError."""
         i = self.tile_description.math_instruction
         accumulator = _accumulator(self.tile_description, self.A.element)
         layouts = self.A.plain, self.B.plain, self.D.plain
         element_a = self.A.element if i is None else i.element_a
         element_b = self.B.element if i is None else i.element_b
-        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, batch, array)
-        asked = asked._replace(has_tma=SIMT.is_allowed(self.chip))
         floats = {self.A.element, self.B.element} <= {"f32", "tf32"} and element_a == element_b in ("f32", "tf32")
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: the math_instruction is for {element_a} and {element_b}; A and B have {what}")
+        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts)
+        return asked._replace(has_tma=SIMT.is_allowed(self.chip))
+
+    def _configure(self, batch: bool, array: bool) -> Configured:
+        asked = self._request._replace(batch=batch, array=array)
         found = configured(self.tile_description, asked, self.swizzling_functor)
         if self.interleaved:
             if not isinstance(found, WarpConfig):
@@ -276,11 +301,11 @@ class GemmOperationUniversal(DescribedOperation):
         """True if the kernel multiplies f32 that other kernels split into tf32 parts first."""
         return self.tile_description.in_parts
 
-    def splitters(self, batch_a: bool = False, batch_b: bool = False) -> list[Variant]:
-        """Return the kernels that split A and B, or batches of them, into tf32 parts; none if nothing is split."""
+    def splitters(self) -> list[Variant]:
+        """Return the kernels that split A and B into tf32 parts; none if nothing is split."""
         if not self.in_parts:
             return []
-        return [Variant(x, chip=chip_here()) for x in splitting(self.A.layout, self.B.layout, batch_a, batch_b)]
+        return [Variant(x, chip=chip_here()) for x in splitting(self.A.layout, self.B.layout, False, False)]
 
     def variant_for(self, x: Operands, *, array: bool = False) -> Variant:
         """Return the kernel for a call's operands.  ``array`` is True for pointer arrays."""
@@ -299,11 +324,70 @@ class GemmOperationUniversal(DescribedOperation):
         found = self.epilogue_functor.element_accumulator
         return "f32" if found == "f16" else found
 
-    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+    def reduction_variant(self, x: Operands) -> Variant:
         """Return the kernel that adds up split-K slices and computes the epilogue."""
         e = self.epilogue_for(x.alpha, x.beta, x.along, "f32" if x.bias is None else x.bias.dtype, x.graph)
-        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        config = ReduceConfig(self.sums, self.D.element, len(x.d.shape) == 3)
         return Variant(config, e, self.D.layout == "column", chip_here())
+
+    def plan_for(self, x: Operands, split: Split = ALONE) -> Plan:
+        """Return the plan of a call with such operands, of which only shapes, strides and alignments matter.
+
+        Raises UnsupportedError, EpilogueError.
+        """
+        if x.a.shape[-1] == 0:  # There are no slices to add up.
+            return self._plan(x, self.reduction_variant(x))._replace(splitters=())
+        # The accumulators of the tf32 parts can go to a workspace if the kernel cannot write D directly.
+        writes = not self.in_parts or fits_results(x, flipped=self.D.layout == "column")
+        if split.parts == 1 and writes:
+            return self._plan(x, self.variant_for(x))
+        if self.saturates:
+            raise _no_slices()
+        if split.parts > 1 and split.mode != "parallel":
+            shared = self.sharing(split, self._after_splitters(x)) if writes else None
+            if shared is not None:
+                return self._plan(x, shared.variant_for(x))
+            if split.mode == "stream":
+                raise UnsupportedError("split_k='stream' is not supported for this tile; use another tile or mode")
+        if not x.by_element and split.parts == 1:
+            raise EpilogueError(
+                "Gemm: an epilogue with pairs() or reductions needs a D whose address and row stride are multiples of "
+                "16 bytes"
+            )
+        if not x.by_element:
+            raise EpilogueError(
+                "split_k with mode 'parallel' does not support an epilogue with pairs() or reductions; use split_k=1"
+            )
+        return self.sliced_plan(x, split.parts)
+
+    def sliced_plan(self, x: Operands, parts: int) -> Plan:
+        """Return the plan of a call with a workspace of split-K slices.  Raises UnsupportedError."""
+        if self.saturates:
+            raise _no_slices()
+        sums = self.partial()
+
+        def kernel_for(slices: Operands, array: bool) -> Configured:
+            return sums.variant_for(slices, array=array).configured
+
+        return with_slices(self._plan(x, self.reduction_variant(x)), self._after_splitters(x), parts, kernel_for)
+
+    def _plan(self, x: Operands, variant: Variant) -> Plan:
+        """Return the plan of a kernel."""
+        m, n, k = x.a.shape[-2], x.b.shape[-1], x.a.shape[-1]
+        asked = self._request
+        if self.in_parts:
+            asked = asked._replace(math=MathOperation.multiply_add_fast_f32).of_parts()
+        problem = problem_of(asked, m, n, k, x.d.shape[0] if len(x.d.shape) == 3 else 1)
+        splitters = self._splitters_for(x)
+        return Plan(problem, variant.configured, variant.epilogue, variant.flipped, variant.chip, splitters)
+
+    def _splitters_for(self, x: Operands) -> tuple[PartsConfig, ...]:
+        """Return the kernels that split the operands of a call into tf32 parts."""
+        return splitting(self.A.layout, self.B.layout, is_batch(x.a), is_batch(x.b)) if self.in_parts else ()
+
+    def _after_splitters(self, x: Operands) -> Operands:
+        """Return the operands as the kernel reads them, without memory for their tf32 parts."""
+        return split_steps(self._splitters_for(x), x, f32_like(x.d._replace(library=NOWHERE)))[0]
 
     def alone(self) -> dict[str, object]:
         """Return the fields of the tile for a kernel without split-K and stream-K."""
@@ -427,6 +511,14 @@ def _interleaved(A: TensorDescription, B: TensorDescription, C: TensorDescriptio
     return True
 
 
+def _no_slices() -> UnsupportedError:
+    """Return the error for slices of an operation whose accumulators saturate."""
+    return UnsupportedError(
+        "split_k cannot be combined with a saturating accumulator, because partial sums would not saturate; "
+        "use split_k=1"
+    )
+
+
 def _accumulator(td: TileDescription, element: str) -> str:
     """Return the type of the accumulator."""
     i = td.math_instruction
@@ -491,9 +583,9 @@ class ReductionOperation(DescribedOperation):
         found.epilogue_functor = self.epilogue_functor.with_numbers(numbers)
         return found
 
-    def reduction_variant(self, x: Operands, sums: str) -> Variant:
+    def reduction_variant(self, x: Operands) -> Variant:
         """Return the kernel for a call's operands."""
-        config = ReduceConfig(sums, self.D.element, len(x.d.shape) == 3)
+        config = ReduceConfig(self.element_workspace, self.D.element, len(x.d.shape) == 3)
         e = self.epilogue_functor.epilogue(x.alpha, x.beta)
         return Variant(config, e, self.D.layout == "column")
 
@@ -565,4 +657,4 @@ class ReductionArguments(Arguments):
 
     def steps(self, x: Operands) -> list[Step]:
         """Return the launch."""
-        return [reduction(self.operation, x, self.workspace)]
+        return [reduction(self.operation.reduction_variant(x), x, self.workspace)]

@@ -1,4 +1,9 @@
-"""Dispatch of GEMMs: the kernel, and the operands that are copied or left to torch.
+"""Plans of GEMMs: the kernels of a call, and the operands that are copied or left to torch.
+
+A :class:`Plan` holds configurations but no memory, so equal calls share it.  Functions get theirs from
+:func:`make_plan`, and operations of ``op.Gemm`` and of PyCUTLASS from their tile
+(:meth:`~cute_dialect.op.pycutlass.operation.GemmOperationUniversal.plan_for`).
+:func:`cute_dialect.op.execute.gemm.steps_of` returns its launches, and ``op.explain`` prints it.
 
 >>> choose(Problem(8192, 8192, 8192), gpu="NVIDIA H200").name         # measured
 'f16-f16-kk-128x224-c2dw'
@@ -23,7 +28,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig, padded
 from cute_dialect.op.arrays.dtypes import both, check_types, element_of
 from cute_dialect.op.arrays.library import gpu_here
-from cute_dialect.op.arrays.operand_views import Matrix, folds, turn
+from cute_dialect.op.arrays.operand_views import Matrix, folds
 from cute_dialect.op.epilogue.bind import Arranged, stored_as
 from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords, no_such_kernel
@@ -31,7 +36,7 @@ from cute_dialect.op.problems.gemm import CheckedGemm, without_memory
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.select.candidates import menu, suiting, suits
-from cute_dialect.op.select.configurations import KernelRequest, wanted
+from cute_dialect.op.select.configurations import Configured, KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, Problem, tuned
@@ -135,24 +140,46 @@ def any_config(
     return usual._replace(tile=cut.tile, warps=cut.warps, parts=cut.parts, stages=cut.stages)
 
 
-class GemmDispatch(NamedTuple):
-    """A dispatch decision for a GEMM."""
+class SlicesKernel(NamedTuple):
+    """The kernel of one launch that stores accumulators of split-K slices in the workspace."""
 
-    problem: Problem  # the problem that the kernel computes
-    choice: Choice | None  # the kernel with TMA; None selects ``other``
-    copied: tuple[str, ...] = ()  # those of a, b and out that the kernel cannot read or write in place
+    kernel: Configured
+    first: int  # number of the first slice
+    slices: int  # number of slices
+    k: int  # extent of a slice along K
+    begin: int  # index along K where the first slice begins
+    array: bool = False  # the slices of the matrices of a batch are a pointer array
+
+
+class Plan(NamedTuple):
+    """The kernels of a GEMM in launch order: ``splitters``, those of ``slices``, and ``kernel``.
+
+    It holds no memory.
+    """
+
+    problem: Problem  # the problem that the kernels compute
+    kernel: Configured  # computes D; with ``slices`` or without terms it reduces a workspace
+    epilogue: Epilogue | None = None  # in terms of the caller's D
+    flipped: bool = False  # the kernel computes D^T = B^T A^T
+    chip: str = ""  # target, "" for the default
+    splitters: tuple[PartsConfig, ...] = ()  # kernels that split A and B into three tf32 parts first
+    slices: tuple[SlicesKernel, ...] = ()  # split-K slices with a workspace
+    copied: tuple[str, ...] = ()  # those of a, b and out of ``problem`` that the kernel cannot read or write in place
     folded: bool = False  # the batch is computed as one GEMM
     by_torch: bool = False  # torch computes the epilogue
-    other: AnyConfig | None = None  # the kernel without TMA
-    parts: tuple[PartsConfig, ...] = ()  # kernels that split A and B into three tf32 parts first
+
+    @property
+    def choice(self) -> Choice | None:
+        """The kernel with TMA, or None."""
+        return self.kernel if isinstance(self.kernel, Choice) else None
 
 
 @lru_cache(maxsize=4096)
 def way_of(
     a: Matrix, b: Matrix, out: Matrix, dtype: str, result: str, epilogue: Epilogue | None = None,
     gpu: str = "", sms: int = 132, arithmetic: str = "",
-) -> GemmDispatch:  # fmt: skip
-    """Return the dispatch decision for ``a`` (M, K), ``b`` (K, N) and ``out`` (M, N), or batches of them.
+) -> Plan:  # fmt: skip
+    """Return the plan for ``a`` (M, K), ``b`` (K, N) and ``out`` (M, N) with contiguous rows, or batches of them.
 
     Args:
         dtype: element of the operands, as returned by :func:`cute_dialect.op.arrays.dtypes.both`.
@@ -199,23 +226,15 @@ def way_of(
         single = epilogue is not None and (epilogue.graph is None or epilogue.by_element)
         if epilogue is not None and single and output in ("f16", "bf16", "f32"):
             inside, by_torch = epilogue, False
-        other = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
-        return GemmDispatch(problem, None, (), folded, by_torch, other)
+        config = any_config(element, output, (problem.major_a, problem.major_b), matrices > 1, inside)
+        return Plan(problem, config, epilogue, folded=folded, by_torch=by_torch)
     choice = choose(problem, sms, gpu, None if by_torch else epilogue)
     if "out" in copied and (epilogue is None or by_torch):
         choice = with_direct(choice, problem, costs_of(gpu, sms))
         copied.remove("out")
     if epilogue is not None and not by_torch:
         choice = taking(choice, epilogue, problem, costs_of(gpu, sms))
-    return GemmDispatch(problem, choice, tuple(copied), folded, by_torch, None, parts)
-
-
-class GemmPlan(NamedTuple):
-    """A dispatch decision for the arrays of a call."""
-
-    dispatch: GemmDispatch
-    flipped: bool  # the transposed problem is computed, because the columns of the result are contiguous
-    epilogue: Epilogue | None  # in terms of the result with contiguous rows
+    return Plan(problem, choice, epilogue, splitters=parts, copied=tuple(copied), folded=folded, by_torch=by_torch)
 
 
 class Target(NamedTuple):
@@ -230,7 +249,7 @@ class Target(NamedTuple):
 def make_plan(
     call: str, checked: CheckedGemm, views: Mapping[str, ArrayView], target: Target, graph: Graph | None = None,
     own: Arranged | None = None,
-) -> tuple[GemmPlan, bool]:  # fmt: skip
+) -> tuple[Plan, bool]:  # fmt: skip
     """Return the plan of a checked problem, and True if its kernel stores a reshaped result.
 
     Args:
@@ -243,7 +262,7 @@ def make_plan(
     """
     operands = without_memory(views)
 
-    def plan_for(epilogue: Epilogue | None, target: Target = target) -> GemmPlan:
+    def plan_for(epilogue: Epilogue | None, target: Target = target) -> Plan:
         plan = _planned if target.wanted == ANY else _plan
         return plan(call, operands, checked.result, checked.arithmetic, epilogue, target)
 
@@ -257,7 +276,7 @@ def make_plan(
             plan = plan_for(Epilogue(graph=stored_as(graph, own)), target)
         except UnsupportedError:
             plan = None
-        if plan is not None and plan.dispatch.choice is not None and not plan.dispatch.by_torch:
+        if plan is not None and plan.choice is not None and not plan.by_torch:
             return plan, True
     return plan_for(Epilogue(graph=graph), target), False
 
@@ -265,8 +284,8 @@ def make_plan(
 def _plan(
     call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
     target: Target,
-) -> GemmPlan:  # fmt: skip
-    """Return the plan of a GEMM.
+) -> Plan:  # fmt: skip
+    """Return the plan of a GEMM.  It computes the transposed problem if the columns of the result are contiguous.
 
     Args:
         operands: see :func:`cute_dialect.op.problems.gemm.without_memory`.
@@ -281,21 +300,24 @@ def _plan(
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     kind = both(views["a"].dtype, views["b"].dtype)
-    way = way_of(x, y, z._replace(owned=owned), kind, result, turned, gpu, sms, arithmetic)
-    if way.choice is not None and SCALES[1] in views:
-        config = way.choice.config._replace(scales="ui8" if views[SCALES[1]].dtype == "ui8" else "f32")
-        way = way._replace(choice=way.choice._replace(config=config))
+    plan = way_of(x, y, z._replace(owned=owned), kind, result, turned, gpu, sms, arithmetic)
+    if flipped:  # Its A is the caller's B.
+        plan = plan._replace(epilogue=epilogue, flipped=True, splitters=plan.splitters[::-1])
+    choice = plan.choice
+    if choice is not None and SCALES[1] in views:
+        config = choice.config._replace(scales="ui8" if views[SCALES[1]].dtype == "ui8" else "f32")
+        plan = plan._replace(kernel=choice._replace(config=config))
     if wanted != ANY:
-        if way.choice is None:
+        if choice is None:
             raise UnsupportedError(
                 f"{call}: kernel and split_k need TMA, for which addresses and row strides must be multiples of 16 "
                 "bytes; pass aligned operands"
             )
-        choice = kernel_for(way.problem, wanted, gpu, sms)
-        if way.choice.config.direct:
-            choice = with_direct(choice, way.problem, costs_of(gpu, sms))
-        way = way._replace(choice=choice if turned is None or way.by_torch else with_epilogue(choice, turned))
-    return GemmPlan(way, flipped, turned)
+        kernel = kernel_for(plan.problem, wanted, gpu, sms)
+        if choice.config.direct:
+            kernel = with_direct(kernel, plan.problem, costs_of(gpu, sms))
+        plan = plan._replace(kernel=kernel if turned is None or plan.by_torch else with_epilogue(kernel, turned))
+    return plan
 
 
 _planned = lru_cache(maxsize=4096)(_plan)
@@ -319,8 +341,8 @@ def by_rows(
     """Return a GEMM whose result has contiguous rows: the transposed one, ``b^T a^T``, if it has contiguous columns."""
     if matrix(views["out"]).along(1):
         return views, epilogue
-    turned = views | {"a": turn(views["b"]), "b": turn(views["a"])}
-    turned |= {n: turn(views[n]) for n in ("out", "c") if n in views}
+    turned = views | {"a": views["b"].transposed(), "b": views["a"].transposed()}
+    turned |= {n: views[n].transposed() for n in ("out", "c") if n in views}
     return turned, None if epilogue is None else epilogue.transposed()
 
 
@@ -411,8 +433,8 @@ def _single(a: Matrix, b: Matrix) -> bool:
 
 def _without_tma(
     p: Problem, a: Matrix, b: Matrix, out: Matrix, epilogue: Epilogue | None, folded: bool, costs: Costs
-) -> GemmDispatch:
-    """Return the dispatch decision for a GEMM without wgmma: exact f32, f64, or a small one."""
+) -> Plan:
+    """Return the plan of a GEMM without wgmma: exact f32, f64, or a small one."""
     by_torch = epilogue is not None and (p.element != "f32" or not (epilogue.graph is None or epilogue.by_element))
     by_torch |= p.element == "f32" and p.output != "f32"  # the result is only rounded
     copied: list[str] = []
@@ -425,7 +447,7 @@ def _without_tma(
             copied, cut, p = [*wanted], None, p._replace(major_a="k", major_b="n")
     inside = Epilogue() if epilogue is None or by_torch else epilogue
     config = any_config(p.element, p.output, (p.major_a, p.major_b), p.matrices > 1, inside, cut)
-    return GemmDispatch(p, None, tuple(copied), folded, by_torch, config)
+    return Plan(p, config, epilogue, copied=tuple(copied), folded=folded, by_torch=by_torch)
 
 
 def in_parts(x: Matrix, mode: int) -> Matrix:

@@ -120,8 +120,7 @@ def test_copied_operands() -> None:
         wanted = (("a", a, 1), ("b", b, 1), ("out", out, 1))
         large = tuple([n for n, x, mode in wanted if not (x.along(mode) and x.suits_tma())])
         assert way.copied == (() if out is odd else large)
-        assert way.other is not None
-        assert way.other.name == ("f32-f32-kk-exact-64x64" if out is odd else "f32-f32-kn-exact")
+        assert way.kernel.name == ("f32-f32-kk-exact-64x64" if out is odd else "f32-f32-kn-exact")
     # Epilogues that the transposed problem, whose rows go through registers, does not support.
     source = Epilogue(beta="arg")
     assert way_of(f32, f32, f32, "f32", "f32", source, arithmetic="tf32").copied == ("b",)

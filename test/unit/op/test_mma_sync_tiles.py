@@ -10,7 +10,7 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.op.arrays.operand_views import Matrix
-from cute_dialect.op.select.gemm_dispatch import GemmDispatch, any_config, way_of
+from cute_dialect.op.select.gemm_dispatch import Plan, any_config, way_of
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mma_sync_model import Cut, copies, cut_for, predict_cut
 
@@ -24,7 +24,7 @@ def lying(m: int, n: int, k: int, majors: str, item: int, pad: int = 0) -> tuple
     return a, Matrix((k, n), (1, k + pad) if majors[1] == "k" else (n + pad, 1), item, 0)
 
 
-def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> GemmDispatch:
+def way(m: int, n: int, k: int, dtype: str, majors: str = "mn", pad: int = 0) -> Plan:
     """Return the dispatch of ``mm`` on an H200."""
     item, output = (4, "f32") if dtype == "f32" else (1, "i32" if dtype == "i8" else "bf16")
     out = Matrix((m, n), (n + pad, 1), 4 if output != "bf16" else 2, 0)
@@ -79,7 +79,7 @@ def test_predicted_time_grows_with_the_work() -> None:
 @pytest.mark.parametrize("dtype", ["f32", "f8E4M3FN"])
 def test_small_products_are_not_copied(dtype: str) -> None:
     small, large = way(320, 192, 96, dtype), way(4096, 8192, 2048, dtype)
-    assert small.choice is None and isinstance(small.other, WarpConfig) and not small.copied
+    assert small.choice is None and isinstance(small.kernel, WarpConfig) and not small.copied
     assert large.choice is not None and len(large.copied) == 1
 
 

@@ -20,7 +20,6 @@ from cute_dialect.kernels.gemm.config import SkinnyConfig
 from cute_dialect.op.epilogue import exp, pairs
 from cute_dialect.op.execute import saved
 from cute_dialect.op.execute.arguments import Transfer
-from cute_dialect.op.execute.gemm import partial_steps
 from cute_dialect.op.select.configurations import described as describe
 from cute_dialect.op.select.kernel_choice import few_rows
 from cute_dialect.op.tuning import tuned_plan
@@ -377,7 +376,7 @@ OPERATIONS: list[Case] = [
             "split_k cannot be combined with a saturating accumulator, because partial sums would not "
             "saturate; use split_k=1"
         ),
-        lambda: partial_steps(saturating().construct(), saturating().arguments(*bytes_of(64, 256), **CPU).operands, 2),
+        lambda: saturating().construct().sliced_plan(saturating().arguments(*bytes_of(64, 256), **CPU).operands, 2),
     ),
     (
         op.DtypeError,

@@ -49,7 +49,7 @@ def test_problems_of_a_seed() -> None:
 def test_each_has_a_kernel() -> None:
     found = [(p, way_for(p)) for p in random_problems(80, 3)]
     for p, way in found:
-        kernel = way.other if way.choice is None else way.choice.skinny or way.choice.config
+        kernel = way.kernel if way.choice is None else way.choice.skinny or way.choice.config
         assert isinstance(kernel, WarpConfig | SkinnyConfig | GemmConfig)
         kernel.check()
         assert (way.copied == ()) == (BITS[p.element] == 16 or p.major_a == "k" or p.major_b == "k" or not way.choice)

@@ -34,7 +34,7 @@ from cute_dialect.op.execute.launcher import ready
 from cute_dialect.op.select.candidates import suits
 from cute_dialect.op.select.cost_model import best, ranked
 from cute_dialect.op.select.cost_model import best as predicted
-from cute_dialect.op.select.gemm_dispatch import AnyConfig, GemmDispatch, way_of, with_epilogue
+from cute_dialect.op.select.gemm_dispatch import Plan, way_of, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, shipped
 from cute_dialect.op.tuning import MARGIN, finals, space
 from cute_dialect.runtime.progress import track
@@ -408,8 +408,8 @@ def _problem(rng: random.Random, majors: random.Random, element: str) -> Problem
     return Problem(m, n, k, element, OUTPUTS[element], major_a, major_b)
 
 
-def way_for(problem: Problem) -> GemmDispatch:
-    """Return the dispatch of ``mm`` for a problem on an H200 without user tuning.
+def way_for(problem: Problem) -> Plan:
+    """Return the plan of ``mm`` for a problem on an H200 without user tuning.
 
     >>> way_for(Problem(4096, 2048, 1024, "tf32", "f32", "m", "n")).copied
     ('b',)
@@ -422,7 +422,7 @@ def way_for(problem: Problem) -> GemmDispatch:
         a, b, Matrix((p.m, p.n), (p.n, 1), of_result, 0), "f32" if tf32 else p.element, p.output,
         arithmetic="tf32" if tf32 else "",
     )  # fmt: skip
-    return way if way.choice is None else way._replace(choice=chosen(way.problem))
+    return way if way.choice is None else way._replace(kernel=chosen(way.problem))
 
 
 def of_menu(problem: Problem) -> Problem:
@@ -438,18 +438,12 @@ def of_menu(problem: Problem) -> Problem:
     return problem._replace(major_a="k") if problem.m < problem.n else problem._replace(major_b="k")
 
 
-def _kernel_of(way: GemmDispatch) -> Choice | AnyConfig:
-    found = way.choice or way.other
-    assert found is not None
-    return found
-
-
 def build_random(folder: str, chip: str, count: int, seed: int) -> list[str]:
-    kernels = [_kernel_of(way_for(p)) for p in random_problems(count, seed)]
+    kernels = [way_for(p).kernel for p in random_problems(count, seed)]
     return build_kernels({c.name: partial(text_of, c) for c in kernels}, folder, chip)
 
 
-def computed(way: GemmDispatch, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
+def computed(way: Plan, kernel: Callable[..., object], a: Any, b: Any, c: Any) -> object:
     """Compute ``c = a b^T`` like ``mm``, with the operands in ``way.copied`` copied to be contiguous along K."""
     a = a.contiguous() if "a" in way.copied else a
     b = b.contiguous() if "b" in way.copied else b
@@ -461,7 +455,7 @@ def run_random(folder: str, *, runs: int, large: bool, say: Say, count: int, see
     rows: list[Row] = []
     for number, problem in enumerate(track(random_problems(count, seed), "measuring", "problems")):
         way = way_for(problem)
-        kernel = _kernel_of(way)
+        kernel = way.kernel
         name = kernel.name
         if name not in kernels:
             module = loaded(folder, name)
