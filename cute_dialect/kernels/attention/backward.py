@@ -59,7 +59,7 @@ from cute_dialect.kernels.attention.backward_rows import (
 )
 from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
 from cute_dialect.kernels.attention.dropout import DropoutOperands, dropout_operands, dropout_types
-from cute_dialect.kernels.attention.producer import TmaMatrix
+from cute_dialect.kernels.attention.producer import TmaMatrix, load_map, start_block
 from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.tiles import BlockLists
 from cute_dialect.kernels.common.elements import number
@@ -155,7 +155,7 @@ def launch(
     rows_of = c.tile_n, c.tile_n, c.tile_m, c.tile_m
     stages = 1, 1, c.q_stages, c.grad_stages
     rings = tuple([_ring(c, *each) for each in zip(rows_of, heads, columns_read, stages)])
-    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((K, V, Q, dO), rings, zip(rows_of, heads))])
+    tmas = tuple([load_map(x, ring, tile) for x, ring, tile in zip((K, V, Q, dO), rings, zip(rows_of, heads))])
     batch = cute.size(of_keys) - 1 if c.packed else K.shape[3]
     count = cute.ceil_div(keys, c.tile_n)
     problem = KeyProblem(
@@ -189,13 +189,6 @@ def _ring(c: BackwardConfig, rows: int, head: int, columns: int, stages: int) ->
     dtype = number(c.element)
     kind = hopper.get_smem_layout_atom(utils.LayoutEnum.ROW_MAJOR, dtype, columns)
     return cute.tile_to_shape(warpgroup.make_smem_layout_atom(kind, dtype), (rows, head, stages), order=(0, 1, 2))
-
-
-def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:
-    """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
-    stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
-    layout = cute.make_composed_layout(ring.inner, 0, stage)
-    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=128)
 
 
 @cute.kernel(min_blocks=1)
@@ -233,16 +226,7 @@ def backward(
             (c.grad_stages, c.grad_bytes),
         )
     ]  # fmt: skip
-    own = None
-    if c.packed:
-        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
-        if cute.arch.thread_idx().x == 0:
-            cute.arch.mbarrier_init(own, 1)
-            cute.arch.mbarrier_init_fence()
-    cute.arch.sync_threads()
-    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
-    cute.arch.griddepcontrol_wait()
-    cute.arch.griddepcontrol_launch_dependents()
+    own = start_block(c.packed)
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers[0])
         if warp == 0:

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import MOST_OF_PRODUCER, AttentionConfig
 from cute_dialect.kernels.attention.dropout import Dropout, dropout_operands, dropout_types
-from cute_dialect.kernels.attention.producer import GatherProducer, Producer, TmaMatrix
+from cute_dialect.kernels.attention.producer import GatherProducer, Producer, load_map, start_block
 from cute_dialect.kernels.attention.result import Rows
 from cute_dialect.kernels.attention.score_graph import captured_types
 from cute_dialect.kernels.attention.scores import LOG2_E, Line, ScoreOperands, Scores
@@ -135,7 +135,7 @@ def launch(
         hopper.make_smem_layout_b(rows, (None, loaded, c.head), dtype, 1),
         hopper.make_smem_layout_b(columns, (None, c.value_head, loaded), dtype, 1),
     )  # fmt: skip
-    tmas = tuple([_load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), boxes, tiles)])
+    tmas = tuple([load_map(x, ring, tile) for x, ring, tile in zip((Q, K, V), boxes, tiles)])
     sharing, keys = Q.shape[2] // K.shape[2], K.shape[0] * (table.shape[0] if c.page else 1)
     heads = K.shape[2] if c.pack else Q.shape[2]
     rows = cute.ceil_div(queries * sharing if c.pack else queries, c.tile_m)
@@ -155,13 +155,6 @@ def launch(
     attention(tmas, rings, mma_s, mma_o, out, lse, problem, operands, config).launch(
         grid=Tiles(c, problem).grid(), block=c.threads, pdl=True
     )
-
-
-def _load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int]) -> TmaMatrix:
-    """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor."""
-    stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
-    layout = cute.make_composed_layout(ring.inner, 0, stage)
-    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=128)
 
 
 @cute.kernel(min_blocks=1)
@@ -206,16 +199,7 @@ def attention(
             )
             for _ in range(2)
         ]
-    own = None
-    if c.clears:  # a barrier for loads that the producer itself waits for
-        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
-        if cute.arch.thread_idx().x == 0:
-            cute.arch.mbarrier_init(own, 1)
-            cute.arch.mbarrier_init_fence()
-    cute.arch.sync_threads()
-    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
-    cute.arch.griddepcontrol_wait()
-    cute.arch.griddepcontrol_launch_dependents()
+    own = start_block(c.clears)
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
         producers = [pipe.make_producer() for pipe in pipes]
@@ -294,19 +278,12 @@ class Consumer:
         # The first consumer may start at once.
         if self.takes_turns and self.group == c.consumers - 1:
             cute.arch.barrier_arrive(_TURN, 256)
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            place = self.tiles.place(at)
-            if self.tiles.may_lack():
-                if place.row < self.tiles.end(place):
-                    self._tile(place)
-            else:
-                self._tile(place)
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
         if self.takes_turns and self.group == 0:
             cute.arch.barrier(_TURN, 256)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Compute a tile."""
         softmax = self.softmax
         q: Any = None
         if self.c.pack:

@@ -19,6 +19,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.latent_config import LATENT, PARTS, LatentConfig
 from cute_dialect.kernels.attention.latent_consumer import LatentConsumer, LatentOperands
 from cute_dialect.kernels.attention.latent_producer import BOX, CacheSlots, LatentGatherProducer, LatentProducer
+from cute_dialect.kernels.attention.producer import load_map, start_block
 from cute_dialect.kernels.attention.tiles import Problem, Tiles
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
@@ -79,10 +80,7 @@ def launch(
         hopper.make_smem_layout_a(rows, (c.tile_m, None, c.tile_n), dtype, 2),
     )
     box = hopper.make_smem_layout_b(rows, (None, c.rows_loaded, BOX), dtype, 1)
-    stage = cute.append_ones(cute.slice_(box.outer, (None, None, 0)), 4)
-    tma = cpasync.make_tiled_tma_atom(
-        cpasync.G2S(), KV, cute.make_composed_layout(box.inner, 0, stage), (c.rows_loaded, BOX, 1, 1), l2_promotion=256
-    )
+    tma = load_map(KV, box, (c.rows_loaded, BOX), promotion=256)
     queries, heads, batch = Q.shape[0], Q.shape[2], Q.shape[3]
     keys = KV.shape[0] * (table.shape[0] if c.page else 1)
     tiles = cute.ceil_div(queries * heads, c.tile_m)
@@ -127,16 +125,7 @@ def mla(
     most = cute.smem_tensor(cute.Float32, cute.make_layout((c.tile_m, 2)), 16)
     total = cute.smem_tensor(cute.Float32, cute.make_layout((2, 128, 2), stride=(128, 1, 256)), 16)
     pipes = [[_pipe(c, columns) for columns in PARTS] for _ in range(2)]
-    own = None
-    if c.clears:  # a barrier for loads that the producer itself waits for
-        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
-        if cute.arch.thread_idx().x == 0:
-            cute.arch.mbarrier_init(own, 1)
-            cute.arch.mbarrier_init_fence()
-    cute.arch.sync_threads()
-    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
-    cute.arch.griddepcontrol_wait()
-    cute.arch.griddepcontrol_launch_dependents()
+    own = start_block(c.clears)
     registers = _PAGED if c.used or c.page else _REGISTERS
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers[0])

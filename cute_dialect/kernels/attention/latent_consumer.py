@@ -101,12 +101,10 @@ class LatentConsumer:
 
     def run(self) -> None:
         """Compute all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            self._tile(self.tiles.place(at))
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Compute a tile."""
         softmax, count, top = self.softmax, place.last - place.first, place.last - 1
         self._load_queries(place)
         softmax.begin()

@@ -71,12 +71,10 @@ class LatentProducer:
 
     def run(self) -> None:
         """Load all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            self._tile(self.tiles.place(at))
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Load the keys of a tile."""
         top, count = place.last - 1, place.last - place.first
         if self.c.clears and place.last * self.c.tile_n > place.keys:
             self._last(place, top)
@@ -178,15 +176,15 @@ class LatentGatherProducer:
 
     def run(self) -> None:
         """Load all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            place = self.tiles.place(at)
-            for i in range((place.last - place.first) // 2):
-                self._step(place, place.last - 1 - 2 * i, 0)
-                self._step(place, place.last - 2 - 2 * i, 1)
-            if (place.last - place.first) % 2 != 0:
-                self._step(place, place.first, 0)
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
+
+    def tile(self, place: Place) -> None:
+        """Load the keys of a tile."""
+        for i in range((place.last - place.first) // 2):
+            self._step(place, place.last - 1 - 2 * i, 0)
+            self._step(place, place.last - 2 - 2 * i, 1)
+        if (place.last - place.first) % 2 != 0:
+            self._step(place, place.first, 0)
 
     def _step(self, place: Place, at: Int, slot: int) -> None:
         """Load the keys of a step to a slot."""

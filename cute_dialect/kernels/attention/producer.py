@@ -15,10 +15,40 @@ from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.kernels.attention.tiles import Place, Tiles
 from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
-from cute_dialect.lang.values.signature_types import Int
+from cute_dialect.lang.values.signature_types import Int, LayoutLike
 
 TmaMatrix: TypeAlias = tuple[cute.CopyAtom, cute.Tensor]
 """A matrix in global memory: the TMA atom that loads it, and its coordinate tensor."""
+
+
+def load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int], promotion: int = 128) -> TmaMatrix:
+    """Return the TMA atom that loads tiles of each head and sequence, and its coordinate tensor.
+
+    Args:
+        promotion: Bytes that the L2 loads at once.
+    """
+    stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
+    layout = cute.make_composed_layout(ring.inner, 0, stage)
+    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=promotion)
+
+
+def start_block(has_own: bool) -> cute.Pointer | None:
+    """Synchronize the block after its barriers are initialized, and wait for the previous kernel.
+
+    Args:
+        has_own: True for a barrier of loads that the producer itself waits for, which is returned.
+    """
+    own = None
+    if has_own:
+        own = cute.arch.alloc_smem(cute.Int64, 1, alignment=8)
+        if cute.arch.thread_idx().x == 0:
+            cute.arch.mbarrier_init(own, 1)
+            cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    # The kernel may start while the previous one runs. All threads wait for that kernel before they touch memory.
+    cute.arch.griddepcontrol_wait()
+    cute.arch.griddepcontrol_launch_dependents()
+    return own
 
 
 class Loaded:
@@ -76,17 +106,10 @@ class Producer:
 
     def run(self) -> None:
         """Load all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            place = self.tiles.place(at)
-            if self.tiles.may_lack():
-                if place.row < self.tiles.end(place):
-                    self._tile(place)
-            else:
-                self._tile(place)
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Load the queries, keys and values of a tile."""
         c = self.c
         head = place.head if c.pack else place.head // self.tiles.problem.sharing
         batch = place.batch if c.groups or not c.packed else 0
@@ -213,17 +236,10 @@ class GatherProducer:
 
     def run(self) -> None:
         """Load the keys and values of all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            place = self.tiles.place(at)
-            if self.tiles.may_lack():
-                if place.row < self.tiles.end(place):
-                    self._tile(place)
-            else:
-                self._tile(place)
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Load the keys and values of a tile."""
         head = place.head if self.c.pack else place.head // self.tiles.problem.sharing
         at = place.last - 1
         self._keys(place, at, head)

@@ -3,7 +3,7 @@
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalSubscript=false, reportOptionalMemberAccess=false
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.config import AttentionConfig
@@ -117,6 +117,14 @@ class TileSchedule:
         return at + (step * 2 - 1 if (at & 1) != 0 else 1) if self.paired else at + step
 
 
+class TileWorker(Protocol):
+    """A producer or consumer, which works on one tile at a time."""
+
+    def tile(self, place: Place) -> None:
+        """Load or compute a tile."""
+        ...
+
+
 class Tiles(TileSchedule):
     """The tiles of all blocks. Tiles of one head are adjacent, so that its keys stay in the L2.
 
@@ -130,6 +138,18 @@ class Tiles(TileSchedule):
         self.rows = cute.assume(problem.rows, range=(0, None))
         super().__init__(problem.units, c.takes_pairs, c.sms)
         self.units = cute.ceil_div(self.rows, 2) if self.paired else self.rows
+
+    def visit(self, worker: TileWorker) -> None:
+        """Call ``worker.tile`` for each tile of this block that has queries."""
+        at = self.first()
+        while self.is_there(at):
+            place = self.place(at)
+            if self.may_lack():
+                if place.row < self.end(place):
+                    worker.tile(place)
+            else:
+                worker.tile(place)
+            at = self.following(at)
 
     def may_lack(self) -> bool:
         """Return True if there can be tiles without queries."""

@@ -84,17 +84,10 @@ class Transposer:
 
     def run(self) -> None:
         """Transpose the values of all tiles of this block."""
-        at = self.tiles.first()
-        while self.tiles.is_there(at):
-            place = self.tiles.place(at)
-            if self.tiles.may_lack():
-                if place.row < self.tiles.end(place):
-                    self._tile(place)
-            else:
-                self._tile(place)
-            at = self.tiles.following(at)
+        self.tiles.visit(self)
 
-    def _tile(self, place: Place) -> None:
+    def tile(self, place: Place) -> None:
+        """Transpose the values of a tile."""
         c = self.c
         for i in range(place.last - place.first):
             end: Int | None = None

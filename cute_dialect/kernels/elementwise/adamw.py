@@ -110,6 +110,41 @@ def _part(t: cute.Tensor, offset: Value, count: int) -> cute.Tensor:
     return cute.make_tensor(at.align(min(16, count * t.element_type.width // 8)), cute.make_layout(count))
 
 
+def _move(
+    vectors: Sequence[tuple[cute.Tensor, Value, cute.Tensor]], i: Value, count: Value, store: bool = False
+) -> None:
+    """Load vectors from memory to registers, or store them, up to the end of the parameter.
+
+    Args:
+        vectors: An array in memory, the offset of its parameter, and the registers of each vector.
+        i: Index of the first element in the parameter.
+        count: Elements of the parameter. Those loaded from there on are 0.
+    """
+    w = cute.size(vectors[0][2])
+    if cute.const_expr(w == 1):
+        for t, base, held in vectors:
+            _move_element(t, base + i, held, 0, store)
+    elif i + w <= count:
+        for t, base, held in vectors:
+            whole = _part(t, base + i, w)
+            cute.autovec_copy(*((held, whole) if store else (whole, held)))
+    else:
+        for t, base, held in vectors:
+            for j in cute.range_constexpr(w):
+                if i + j < count:
+                    _move_element(t, base + i + j, held, j, store)
+                elif not store:
+                    held[j] = t.element_type(0)
+
+
+def _move_element(t: cute.Tensor, offset: Value, held: cute.Tensor, j: int, store: bool) -> None:
+    element = _part(t, offset, 1)
+    if store:
+        element[0] = held[j]
+    else:
+        held[j] = element[0]
+
+
 @cute.kernel
 def adamw(
     params: cute.Tensor,
@@ -136,21 +171,8 @@ def adamw(
     for i in range(cute.arch.thread_idx().x * w, CHUNK, _THREADS * w):
         if is_live & (i < count):
             held = [cute.make_rmem_tensor(w, t.element_type) for t in kinds]
-            if cute.const_expr(w > 1):
-                # The last vector of a parameter may be incomplete.
-                if i + w <= count:
-                    for t, base, to in zip(kinds, bases, held):
-                        cute.autovec_copy(_part(t, base + i, w), to)
-                else:
-                    for t, base, to in zip(kinds, bases, held):
-                        for j in cute.range_constexpr(w):
-                            if i + j < count:
-                                to[j] = _part(t, base + i + j, 1)[0]
-                            else:
-                                to[j] = t.element_type(0)
-            else:
-                for t, base, to in zip(kinds, bases, held):
-                    to[0] = _part(t, base + i, 1)[0]
+            vectors = list(zip(kinds, bases, held))
+            _move(vectors, i, count)
             p, g, m, v = (t.load().to(cute.Float32) for t in held)
             g = g * factor
             p = p - p * (lr * x.decay)
@@ -159,16 +181,8 @@ def adamw(
             p = p - m * size / (cute.math.sqrt(v) / root + x.eps)
             for to, value in ((held[0], p), (held[2], m), (held[3], v)):
                 to.store(value.to(to.element_type))
-            for t, base, to in zip((params, averages, squares), (bases[0], *bases[2:]), (held[0], *held[2:])):
-                if cute.const_expr(w > 1):
-                    if i + w <= count:
-                        cute.autovec_copy(to, _part(t, base + i, w))
-                    else:
-                        for j in cute.range_constexpr(w):
-                            if i + j < count:
-                                _part(t, base + i + j, 1)[0] = to[j]
-                else:
-                    _part(t, base + i, 1)[0] = to[0]
+            for changed in (vectors[0], *vectors[2:]):
+                _move([changed], i, count, store=True)
 
 
 @cute.jit
