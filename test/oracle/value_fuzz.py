@@ -26,6 +26,8 @@ def corners(name: str) -> list[int]:
     base = name.removesuffix("x2")
     if base == "pred":
         return [0, 1]
+    if base in ("e2m1", "e2m3", "e3m2", "ue8m0"):
+        return list(range({"e2m1": 16, "ue8m0": 256}.get(base, 64)))
     if base not in LAYOUTS:
         n = SIZES[base]
         return sorted(
@@ -88,7 +90,9 @@ def value(rng: random.Random, name: str) -> int:
         return rng.randrange(0, 70)
     if kind < 0.5:
         return rng.choice(corners(base))
-    if base in LAYOUTS and base not in ("e4m3", "e5m2", "tf32") and kind < 0.75:
+    if base in ("e2m3", "e3m2"):
+        return rng.getrandbits(6)
+    if base in ("f32", "f16", "bf16", "f64") and kind < 0.75:
         return ties(rng, base)
     return rng.getrandbits(SIZES[base])
 
@@ -132,8 +136,21 @@ def opcodes() -> Iterator[tuple[Row, str]]:
 
 
 def register(kind: str) -> str:
-    """Return the IR type of a register that holds a PTX type. 8-bit types use 32-bit registers."""
+    """Return the IR type of a register that holds a PTX type. 8-bit integers use 32-bit registers, e2m1x2 a 16-bit one."""
+    if kind == "e2m1x2":
+        return "i16"
     return f"i{max(SIZES[kind], 16) if SIZES[kind] not in (1, 8) else {1: 1, 8: 32}[SIZES[kind]]}"
+
+
+def instruction(opcode: str, left: str, right: Sequence[str]) -> str:
+    """Return the text of an instruction. Four numbers are braced, and pairs of 4-bit floats are in 8-bit registers."""
+    if opcode.endswith("x4.f32"):
+        right = ["{" + ", ".join(right[:4]) + "}", right[4]]
+    if opcode.endswith(".e2m1x2"):
+        return f"{{ .reg .b8 %lo, %hi; mov.b16 {{%lo, %hi}}, {right[0]}; {opcode} {left}, %lo; }}"
+    if ".e2m1x2." in opcode:
+        return f"{{ .reg .b8 %lo; {opcode} %lo, {', '.join(right)}; mov.b16 {left}, {{%lo, %lo}}; }}"
+    return f"{opcode} {left}, {', '.join(right)};"
 
 
 def function(name: str, row: Row, opcode: str) -> str:
@@ -145,13 +162,13 @@ def function(name: str, row: Row, opcode: str) -> str:
     used = list(range(len(types)))[: -1 if shown else None]
     outs = [register(k) for k in results]
     left = "|".join(f"${i}" for i in range(len(outs)))
-    right = ", ".join([f"${len(outs) + i}" for i in used] + ["0xCA"] * shown)
+    text = instruction(opcode, left, [f"${len(outs) + i}" for i in used] + ["0xCA"] * shown)
     given = ", ".join(f"%a{i}" for i in used)
     kinds = ", ".join(types[i] for i in used)
     names = ", ".join(f"%r{i}" for i in range(len(outs)))
     return (
         f"func.func @{name}({args}) -> ({', '.join(outs)}) {{\n"
-        f'  {names} = nvvm.inline_ptx "{opcode} {left}, {right};" ro({given} : {kinds}) -> {", ".join(outs)}\n'
+        f'  {names} = nvvm.inline_ptx "{text}" ro({given} : {kinds}) -> {", ".join(outs)}\n'
         f"  func.return {names} : {', '.join(outs)}\n}}\n"
     )
 

@@ -15,11 +15,15 @@ from typing import NamedTuple
 
 
 class Layout(NamedTuple):
-    """Exponent and fraction bits. With `extra` the highest exponent encodes numbers, and no infinity exists (e4m3)."""
+    """Exponent and fraction bits. With `extra` the highest exponent encodes numbers, and no infinity exists (e4m3).
+
+    With `finite` no NaN exists either.
+    """
 
     exponent: int
     fraction: int
     extra: bool = False
+    finite: bool = False
 
     @property
     def bias(self) -> int:
@@ -29,11 +33,14 @@ class Layout(NamedTuple):
 LAYOUTS = {
     "f64": Layout(11, 52), "f32": Layout(8, 23), "f16": Layout(5, 10), "bf16": Layout(8, 7),
     "e4m3": Layout(4, 3, True), "e5m2": Layout(5, 2), "tf32": Layout(8, 10),
+    "e2m3": Layout(2, 3, True, True), "e3m2": Layout(3, 2, True, True), "e2m1": Layout(2, 1, True, True),
 }  # fmt: skip
 SIZES = {
     **{f"{k}{n}": n for k in "sub" for n in (8, 16, 32, 64)}, "f64": 64, "f32": 32, "f16": 16, "bf16": 16, "tf32": 32,
     "f16x2": 32, "bf16x2": 32, "s16x2": 32, "u16x2": 32, "e4m3x2": 16, "e5m2x2": 16, "pred": 1,
-    "e4m3": 8, "e5m2": 8,
+    "e4m3": 8, "e5m2": 8, "e2m3": 8, "e3m2": 8, "ue8m0": 8, "e2m1": 4, "f32x2": 64,
+    **{f"{name}x2": 16 for name in ("e2m3", "e3m2", "ue8m0")}, "e2m1x2": 8, "e2m1x4": 16,
+    **{f"{name}x4": 32 for name in ("e4m3", "e5m2", "e2m3", "e3m2")},
 }  # fmt: skip
 
 
@@ -77,7 +84,7 @@ def decode(bits: int, name: str) -> Number:
     top = (1 << layout.exponent) - 1
     if e == top:
         if layout.extra:
-            if f == (1 << layout.fraction) - 1:
+            if f == (1 << layout.fraction) - 1 and not layout.finite:
                 return Number(negative, None)
         else:
             return Number(negative, None if f else math.inf)
@@ -114,7 +121,7 @@ def encode(x: Number, name: str) -> int:
 def largest(name: str) -> Fraction:
     layout = LAYOUTS[name]
     e = (1 << layout.exponent) - (1 if layout.extra else 2) - layout.bias
-    return power(e) * (2 - power(-layout.fraction) * (2 if layout.extra else 1))
+    return power(e) * (2 - power(-layout.fraction) * (2 if layout.extra and not layout.finite else 1))
 
 
 def least(name: str) -> Fraction:
@@ -467,11 +474,55 @@ def convert(words: Sequence[str], source: str, target: str, bits: int) -> int:
         x = to_format(x, target, mode)
         if "satfinite" in words and x.infinite:
             x = Number(x.negative, largest(target))
+        if x.nan and LAYOUTS[target].finite:  # "a positive MAX_NORM" (9.7.9.21)
+            x = Number(False, largest(target))
         return encode(finished(x, words if target == "f32" else [w for w in words if w != "ftz"], target), target)
     v = as_int(bits, source)
     if target not in LAYOUTS:
         return clamp(v, target) if "sat" in words else v
     return encode(finished(to_format(Number(v < 0, Fraction(abs(v))), target, mode), words, target), target)
+
+
+def random_bits(name: str, count: int, bits: int) -> list[Fraction]:
+    """Return the fractions that `cvt.rs` adds to its operands, first operand first."""
+    high, low = bits >> 16, bits & 0xFFFF
+    if name == "f16":
+        return [Fraction(x % 8192, 8192) for x in (high, low)]
+    if name == "e2m1":
+        b = bits.to_bytes(4, "little")
+        high, low = b[3] << 8 | b[1], b[2] << 8 | b[0]
+    return [Fraction(x, 65536) for x in (high, low) for _ in range(count // 2)]
+
+
+def stochastic(words: Sequence[str], name: str, bits: int, fraction: Fraction) -> int:
+    """Evaluate `cvt.rs` on the bits of an f32."""
+    x = decode(bits, "f32")
+    if "relu" in words and not x.nan and x.negative:
+        x = ZERO
+    if isinstance(x.size, Fraction) and x.size:
+        e = math.frexp(float(x.size))[1] - 1
+        unit = power(max(e, 1 - LAYOUTS[name].bias) - LAYOUTS[name].fraction)
+        size = math.floor(x.size / unit + fraction) * unit
+        x = Number(x.negative, size if size <= largest(name) else math.inf)
+    if x.infinite and "satfinite" in words:
+        x = Number(x.negative, largest(name))
+    if x.nan and LAYOUTS[name].finite:
+        x = Number(False, largest(name))
+    return encode(x, name)
+
+
+def exponent(words: Sequence[str], source: str, bits: int) -> int:
+    """Evaluate `cvt` to ue8m0 on the bits of an f32 or bf16."""
+    x = decode(bits, source)
+    if x.nan:
+        return 255
+    if x.infinite:
+        return 254 if "satfinite" in words else 255
+    for code in range(255):
+        if power(code - 127) >= abs(x.value):
+            above = power(code - 127) > abs(x.value)
+            return code - 1 if above and "rz" in words and code else code
+    return 254 if "satfinite" in words or "rz" in words else 255
 
 
 # ------------------------------------------------------------------------------------------------------- approximations
@@ -620,6 +671,10 @@ def _float(words: Sequence[str], name: str, bits: Sequence[int]) -> int:
     v = [flushed(x, name) for x in raw] if "ftz" in words else raw
     stem = words[0]
     if stem in ("min", "max"):
+        if len(v) == 3:
+            rest = [w for w in words if w != "abs"]
+            a, b, c = (Number(False, x.size) if "abs" in words else x for x in v)
+            return encode(minmax(rest, minmax(rest, a, b), c), name)
         return encode(minmax(words, *v), name)
     if stem in ("abs", "neg"):
         return encode(Number(False, v[0].size) if stem == "abs" else negate(v[0]), name)
@@ -692,6 +747,11 @@ def evaluate(opcode: str, bits: Sequence[int]) -> list[int]:
     if stem == "cvt":
         target, source = types[0], types[-1]
         size = (1 << SIZES[target]) - 1
+        if "rs" in words:
+            name, count = target[:-2], len(bits) - 1
+            fractions = random_bits(name, count, bits[-1])
+            parts = [stochastic(words, name, b, r) for b, r in zip(bits, fractions)]
+            return [sum(part << SIZES[target] // count * i for i, part in enumerate(reversed(parts)))]
         if target.endswith("x2"):
             name = target.removesuffix("x2")
             if source.endswith("x2"):
@@ -700,17 +760,23 @@ def evaluate(opcode: str, bits: Sequence[int]) -> list[int]:
                 source = source.removesuffix("x2")
             else:
                 parts = [bits[1], bits[0]]
-            low, high = (convert(words, source, name, p) for p in parts)
+            if name == "ue8m0":
+                low, high = (exponent(words, source, p) for p in parts)
+            elif source == "ue8m0":
+                low, high = (0x7FFF if p == 255 else 0x40 if p == 0 else p << 7 for p in parts)
+            else:
+                low, high = (convert(words, source, name, p) for p in parts)
             return [high << SIZES[target] // 2 | low]
         return [convert(words, source, target, bits[0]) & size]
     if t.endswith("x2"):
         name = t.removesuffix("x2")
-        columns = zip(*(_halves(b) for b in bits))
+        width = SIZES[t] // 2
+        columns = zip(*((b & (1 << width) - 1, b >> width) for b in bits))
         if name in LAYOUTS:
             low, high = (_float(words, name, c) for c in columns)
         else:
             low, high = (integer(words, name, [as_int(b, name) for b in c]) & 0xFFFF for c in columns)
-        return [high << 16 | low]
+        return [high << width | low]
     if t in LAYOUTS:
         return [_float(words, t, bits)]
     if stem in ("dp4a", "dp2a"):
@@ -735,11 +801,11 @@ def evaluate(opcode: str, bits: Sequence[int]) -> list[int]:
 
 def same(name: str, got: int, want: int) -> bool:
     """Return True if two results are equal; all NaNs are equal."""
-    base = name.removesuffix("x2")
-    if base != name:
-        half = SIZES[name] // 2
-        mask = (1 << half) - 1
-        return same(base, got & mask, want & mask) and same(base, got >> half, want >> half)
+    base, count = (name[:-2], int(name[-1])) if name[-2:] in ("x2", "x4") else (name, 1)
+    if count > 1:
+        part = SIZES[name] // count
+        mask = (1 << part) - 1
+        return all(same(base, got >> part * i & mask, want >> part * i & mask) for i in range(count))
     if got != want and base in LAYOUTS:
         return decode(got, base).nan and decode(want, base).nan
     return got == want

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.compiler.undefined import fail
 from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.instructions.lane_math import to_int
 from cute_dialect.interp.instructions.moves import bits_of, enum_word, from_bits
 from cute_dialect.interp.instructions.ptx_scalars import canonical, finish, flush
-from cute_dialect.interp.instructions.ptx_text import KINDS, Row, Rows, Words, not_modelled
+from cute_dialect.interp.instructions.ptx_text import KINDS, Row, Rows, Words, not_modelled, packed, unpacked
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.rounding import FORMATS, TO_INTEGER, exact_f64, narrow, rounded, wide_int
 from cute_dialect.interp.types import int_leaf
@@ -23,7 +24,11 @@ from cute_dialect.interp.values import Array, Regs, to_lanes
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-_PACKED = {"f8E4M3FN": "e4m3x2", "f8E5M2": "e5m2x2"}
+_PACKED = {
+    **{"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "f8E8M0FNU": "ue8m0"},
+    **{"f6E2M3FN": "e2m3", "f6E3M2FN": "e3m2", "f4E2M1FN": "e2m1"},
+}
+"""Narrow floats of nvvm's conversions -> their names in PTX."""
 
 
 def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
@@ -37,11 +42,13 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
     words = Words(opcode)
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]
-    if len(slots) != len(sources):
-        raise InterpError("unsupported", f"{opcode} takes {len(sources)} operands, got {len(slots)}")
     d = c.define(op.results[0])
     out = c.leaf_of(d)
-    ins = [(s, c.leaf_of(s), KINDS[k]) for s, k in zip(slots, sources)]
+    # A vector<4xf32> has the kind of its elements, each of which is an operand of PTX.
+    ins = [(s, c.leaf_of(s), KINDS[k]) for s, k in zip(slots, sources if len(slots) > 2 else (sources[0], sources[-1]))]
+    count = sum(max(1, 8 * leaf.size // kind.bits) for _, leaf, kind in ins)
+    if count != len(sources):
+        raise InterpError("unsupported", f"{opcode} takes {len(sources)} operands, got {count}")
 
     def step(R: Regs, g: Group) -> None:
         args: list[Array] = []
@@ -50,12 +57,15 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
             v = R[s]
             _ = v == v  # Raises for poison.
             uniform = uniform and (not isinstance(v, np.ndarray) or v.ndim == len(leaf.shape))
-            raw = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes).view(kind.dtype)
-            args.append(raw if kind.elements == 2 else raw[:, 0])
+            held = bits_of(to_lanes(v, leaf, g.lanes), leaf, g.lanes)
+            parts = [held] if kind.bits >= 8 * leaf.size else np.split(held, 8 * leaf.size // kind.bits, axis=1)
+            args.extend(unpacked(part, kind) for part in parts)
+        if row.undefined is not None:
+            message = f"{opcode}: {row.undefined[1]}"
+            fail(g, row.undefined[0](words, *args), row.undefined[2], lambda at: message, 0)
         with np.errstate(all="ignore"):
-            got = row.compute(words, *args)
-        r = np.ascontiguousarray(np.asarray(got).astype(KINDS[result].dtype)).reshape(g.lanes, -1)
-        R[d] = from_bits(r.view(np.uint8)[:1] if uniform else r.view(np.uint8), out, uniform)
+            r = packed(np.asarray(row.compute(words, *args)), KINDS[result])
+        R[d] = from_bits(r[:1] if uniform else r, out, uniform)
 
     c.emit(op, step)
 
@@ -68,24 +78,35 @@ def _modifiers(op: Operation, mode: str, saturated: bool) -> str:
     return f".{mode if word in ('', 'none') else word}" + (finite + relu if saturated else relu + finite)
 
 
-def _target(op: Operation, attr: str) -> str:
+def _target(op: Operation, attr: str, count: int = 2) -> str:
     t = attr_of(op, attr)
     name = t.name if t is not None else "f8E4M3FN"
     if name not in _PACKED:
-        raise InterpError("unsupported", f"fp8 type {name} is not supported; use one of {', '.join(_PACKED)}")
-    return _PACKED[name]
+        raise InterpError("unsupported", f"the type {name} is not supported; use one of {', '.join(_PACKED)}")
+    return f"{_PACKED[name]}x{count}"
 
 
 def _to_halves(kind: str) -> Builder:
     return lambda c, op: emit_cvt(c, op, f"cvt{_modifiers(op, 'rn', False)}.{kind}.f32")
 
 
-def _to_f8(source: str) -> Builder:
-    return lambda c, op: emit_cvt(c, op, f"cvt{_modifiers(op, 'rn', True)}.{_target(op, 'dstTy')}.{source}")
+def _to_pair(source: str) -> Builder:
+    """Return the builder of a conversion to two narrow floats, which saturates unless they are ue8m0."""
+
+    def build(c: FnCompiler, op: Operation) -> None:
+        target = _target(op, "dstTy")
+        emit_cvt(c, op, f"cvt{_modifiers(op, 'rn', target != 'ue8m0x2')}.{target}.{source}")
+
+    return build
 
 
-def _from_f8(c: FnCompiler, op: Operation) -> None:
-    emit_cvt(c, op, f"cvt{_modifiers(op, 'rn', False)}.f16x2.{_target(op, 'srcType')}")
+def _to_four(c: FnCompiler, op: Operation) -> None:
+    relu = ".relu" * ("true" in str(attr_of(op, "relu")))
+    emit_cvt(c, op, f"cvt.rs{relu}.satfinite.{_target(op, 'dstTy', 4)}.f32")
+
+
+def _from_pair(target: str) -> Builder:
+    return lambda c, op: emit_cvt(c, op, f"cvt{_modifiers(op, 'rn', False)}.{target}.{_target(op, 'srcType')}")
 
 
 def _to_tf32(c: FnCompiler, op: Operation) -> None:
@@ -95,9 +116,12 @@ def _to_tf32(c: FnCompiler, op: Operation) -> None:
 OPS: dict[str, Builder] = {
     "nvvm.convert.f32x2.to.f16x2": _to_halves("f16x2"),
     "nvvm.convert.f32x2.to.bf16x2": _to_halves("bf16x2"),
-    "nvvm.convert.f32x2.to.f8x2": _to_f8("f32"),
-    "nvvm.convert.f16x2.to.f8x2": _to_f8("f16x2"),
-    "nvvm.convert.f8x2.to.f16x2": _from_f8,
+    **{f"nvvm.convert.f32x2.to.f{bits}x2": _to_pair("f32") for bits in (4, 6, 8)},
+    "nvvm.convert.f16x2.to.f8x2": _to_pair("f16x2"),
+    "nvvm.convert.bf16x2.to.f8x2": _to_pair("bf16x2"),
+    **{f"nvvm.convert.f32x4.to.f{bits}x4": _to_four for bits in (4, 6, 8)},
+    **{f"nvvm.convert.f{bits}x2.to.f16x2": _from_pair("f16x2") for bits in (4, 6, 8)},
+    "nvvm.convert.f8x2.to.bf16x2": _from_pair("bf16x2"),
     "nvvm.convert.float.to.tf32": _to_tf32,
 }
 
@@ -156,11 +180,18 @@ def _limited(m: Words, x: Array, name: str) -> Array:
     wide = x.astype(np.float64)
     if "relu" in m:
         wide = np.where((wide > 0) | np.isnan(wide), wide, 0.0)
-    r = rounded(wide, FORMATS[name], m.mode)
-    if "satfinite" in m:
-        top = FORMATS[name].largest
-        r = np.where(np.isnan(r), r, np.clip(r, -top, top))
-    return r
+    return _saturated(m, rounded(wide, FORMATS[name], m.mode), name)
+
+
+_WITHOUT_NAN = ("e2m3", "e3m2", "e2m1")
+
+
+def _saturated(m: Words, x: Array, name: str) -> Array:
+    """Apply `.satfinite` to rounded numbers. A format without NaN gets its largest number for it."""
+    if "satfinite" not in m:
+        return x
+    top = FORMATS[name].largest
+    return np.where(np.isnan(x), top if name in _WITHOUT_NAN else x, np.clip(x, -top, top))
 
 
 def _narrowed(m: Words, a: Array) -> Array:
@@ -174,6 +205,59 @@ def _packed(m: Words, *given: Array) -> Array:
     name = m.types[0].removesuffix("x2")
     pair = given[0] if len(given) == 1 else np.stack([given[1], given[0]], axis=-1)
     return canonical(_limited(m, pair, name).astype(FORMATS[name].dtype))
+
+
+def _random_fractions(name: str, count: int, bits: Array) -> list[Array]:
+    """Return the random fractions of the operands of `cvt.rs`, first operand first, as multiples of 2^-16 or 2^-13.
+
+    [?] The text of 9.7.9.21 says which bits two operands share, and its table was not available. Here both operands of
+    a pair use the same 16 bits, of which the first pair's are the upper ones.
+    """
+    high, low = bits >> 16, bits & 0xFFFF
+    if name == "f16":
+        return [(x & 0x1FFF) / 2.0**13 for x in (high, low)]
+    if name == "e2m1":  # The upper bytes of both halves belong to the first pair, the lower bytes to the second.
+        high, low = high & 0xFF00 | low >> 8, (high & 0xFF) << 8 | low & 0xFF
+    return [x / 2.0**16 for x in (high, low) for _ in range(count // 2)]
+
+
+def _stochastic(m: Words, *given: Array) -> Array:
+    """Round numbers to one of their neighbors: truncate the sum of a magnitude and a random fraction of its last place.
+
+    The first operand becomes the highest element.
+    """
+    name, numbers = m.types[0][:-2], given[:-1]
+    form = FORMATS[name]
+    x = np.stack(numbers[::-1], axis=-1).astype(np.float64)
+    fractions = np.stack(_random_fractions(name, len(numbers), given[-1].astype(np.int64))[::-1], axis=-1)
+    if "relu" in m:
+        x = np.where((x > 0) | np.isnan(x), x, 0.0)
+    unit = np.maximum(np.frexp(x)[1] - form.precision, form.emin - form.precision + 1)
+    r = np.copysign(np.ldexp(np.floor(np.abs(np.ldexp(x, -unit)) + fractions), unit), x)
+    r = np.where(np.isfinite(x), np.where(np.abs(r) > form.largest, np.copysign(np.inf, x), r), x)
+    return canonical(_saturated(m, r, name).astype(form.dtype))
+
+
+def _exponents(m: Words, *given: Array) -> Array:
+    """Round numbers to powers of two of the type ue8m0: `.rz` down, `.rp` up, at least 2^-127. NaN is 0xff.
+
+    [?] The sign is ignored, as in CUDA's header for the host, and without `.satfinite` a larger number gives NaN.
+    """
+    pair = given[0] if len(given) == 1 else np.stack([given[1], given[0]], axis=-1)
+    size = np.abs(pair.astype(np.float64))
+    r = rounded(np.maximum(size, 2.0**-127), FORMATS["ue8m0"], m.mode)
+    beyond = ~(size <= 2.0**127)
+    top = 2.0**127 if "satfinite" in m else np.nan
+    r = np.where(beyond, np.where(np.isnan(size), np.nan, np.where((m.mode == "rz") & (size < 2.0**128), 2.0**127, top)), r)
+    return r.astype(FORMATS["ue8m0"].dtype)
+
+
+def _from_exponents(m: Words, a: Array) -> Array:
+    return canonical(a.astype(FORMATS["bf16"].dtype))
+
+
+def _has_high_bits(m: Words, a: Array) -> Array:
+    return ((np.ascontiguousarray(a).view(np.uint8) & 0xC0) != 0).any(axis=-1)
 
 
 def _unpacked(m: Words, a: Array) -> Array:
@@ -197,6 +281,8 @@ _WIDE_INTS = "(.s16,.u16,.s32,.u32,.s64,.u64)"
 _RND = "(.rn,.rz,.rm,.rp)"
 _IRND = "(.rni,.rzi,.rmi,.rpi)"
 _F8 = "(.e4m3x2,.e5m2x2)"
+_FOUR = "(.e4m3x4,.e5m2x4,.e2m3x4,.e3m2x4,.e2m1x4)"
+_HIGH_BITS = (_has_high_bits, "the upper two bits of each byte must be 0", "poison")
 
 ROWS: tuple[Row, ...] = (
     Row(f"cvt{_INTS}{_INTS}", "s = t", _int_to_int, _SECTION),
@@ -228,5 +314,13 @@ ROWS: tuple[Row, ...] = (
     Row(f"cvt.rn.satfinite{{.relu}}{_F8}.f32", "s = t t", _packed, _SECTION),
     Row(f"cvt.rn.satfinite{{.relu}}{_F8}.f16x2", "s = t", _packed, _SECTION),
     Row(f"cvt.rn{{.relu}}.f16x2{_F8}", "s = t", _unpacked, _SECTION),
+    Row("cvt.rn.satfinite{.relu}(.e2m1x2,.e2m3x2,.e3m2x2).f32", "s = t t", _packed, _SECTION),
+    Row("cvt.rn{.relu}.f16x2.e2m1x2", "s = t", _unpacked, _SECTION),
+    Row("cvt.rn{.relu}.f16x2(.e2m3x2,.e3m2x2)", "s = t", _unpacked, _SECTION, undefined=_HIGH_BITS),
+    Row("cvt(.rz,.rp){.satfinite}.ue8m0x2.f32", "s = t t", _exponents, _SECTION),
+    Row("cvt(.rz,.rp){.satfinite}.ue8m0x2.bf16x2", "s = t", _exponents, _SECTION),
+    Row("cvt.rn.bf16x2.ue8m0x2", "s = t", _from_exponents, _SECTION),
+    Row("cvt.rs{.relu}{.satfinite}(.f16x2,.bf16x2).f32", "s = t t b32", _stochastic, _SECTION),
+    Row(f"cvt.rs{{.relu}}.satfinite{_FOUR}.f32", "s = t t t t b32", _stochastic, _SECTION),
 )
 _ROWS = Rows(ROWS)

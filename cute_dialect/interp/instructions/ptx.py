@@ -68,18 +68,18 @@ def compile_text(text: Text) -> None:
 
 def _compile_statements(text: Text) -> None:
     for s in text.statements:
-        handler = _handler(s.opcode)
+        handler = _handler(s.opcode, len(s.sources))
         if handler is None:
             raise not_modelled(s.opcode)
         handler(text, s)
 
 
 @lru_cache(maxsize=1024)
-def _handler(opcode: str) -> Handler | None:
+def _handler(opcode: str, operands: int) -> Handler | None:
     for pattern, handler in _TABLE:
         if pattern.fullmatch(opcode):
             return handler
-    row = _ROWS.find(opcode)
+    row = _ROWS.find(opcode, operands)
     return None if row is None else handler_of(row)
 
 

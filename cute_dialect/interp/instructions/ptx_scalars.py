@@ -123,6 +123,13 @@ def _float_minmax(m: Words, a: Array, b: Array) -> Array:
     return canonical(r)
 
 
+def _minmax_of_three(m: Words, a: Array, b: Array, c: Array) -> Array:
+    """Compute `max` or `min` of three numbers, or with `.abs` of their absolute values, from left to right."""
+    given = [np.abs(x) if "abs" in m else x for x in (flush(m, a), flush(m, b), flush(m, c))]
+    first = lane_math.minmax_floats(given[0], given[1], m.all[0] == "max", "NaN" in m)
+    return canonical(lane_math.minmax_floats(first, given[2], m.all[0] == "max", "NaN" in m))
+
+
 def _sign(f: Callable[[Array], Array]) -> Callable[..., Array]:
     return lambda m, a: canonical(flush(m, f(a)))
 
@@ -223,6 +230,10 @@ FLOAT_ROWS: tuple[Row, ...] = (
     Row(f"mul{_DEFAULT}.f64", "t = t t", _mul, "9.7.3.5"),
     Row(f"fma{_RND}{{.ftz}}{{.sat}}.f32", "t = t t t", _fma, "9.7.3.6"),
     Row(f"fma{_RND}.f64", "t = t t t", _fma, "9.7.3.6"),
+    Row(f"add{_DEFAULT}{{.ftz}}.f32x2", "t = t t", _add, "9.7.3.3"),
+    Row(f"sub{_DEFAULT}{{.ftz}}.f32x2", "t = t t", _sub, "9.7.3.4"),
+    Row(f"mul{_DEFAULT}{{.ftz}}.f32x2", "t = t t", _mul, "9.7.3.5"),
+    Row(f"fma{_RND}{{.ftz}}.f32x2", "t = t t t", _fma, "9.7.3.6"),
     Row(f"mad{_RND}{{.ftz}}{{.sat}}.f32", "t = t t t", _fma, "9.7.3.7"),
     Row(f"mad{_RND}.f64", "t = t t t", _fma, "9.7.3.7"),
     Row("div.approx{.ftz}.f32", "t = t t", _div_approx, "9.7.3.8", "2 ulp for |b| in [2^-126, 2^126]"),
@@ -235,6 +246,7 @@ FLOAT_ROWS: tuple[Row, ...] = (
     Row("neg.f64", "t = t", _sign(np.negative), "9.7.3.10"),
     Row("(min,max){.ftz}{.NaN}{.xorsign.abs}.f32", "t = t t", _float_minmax, "9.7.3.11, 9.7.3.12"),
     Row("(min,max).f64", "t = t t", _float_minmax, "9.7.3.11, 9.7.3.12"),
+    Row("(min,max){.ftz}{.NaN}{.abs}.f32", "t = t t t", _minmax_of_three, "9.7.3.11, 9.7.3.12"),
     Row("rcp.approx{.ftz}.f32", "t = t", _rcp, "9.7.3.13", "1 ulp"),
     Row(f"rcp{_RND}{{.ftz}}.f32", "t = t", _rcp, "9.7.3.13"),
     Row(f"rcp{_RND}.f64", "t = t", _rcp, "9.7.3.13"),
@@ -490,7 +502,7 @@ def _by_zero(m: Words, a: Array, b: Array) -> Array:
 _INT = "(.s16,.u16,.s32,.u32,.s64,.u64)"
 _SIGNED = "(.s16,.s32,.s64)"
 _NARROW = "(.s16,.u16,.s32,.u32)"
-_BY_ZERO = (_by_zero, "division by zero, whose result is undefined in PTX")
+_BY_ZERO = (_by_zero, "division by zero, whose result is undefined in PTX", "division")
 
 INTEGER_ROWS: tuple[Row, ...] = (
     Row(f"add{_INT}", "t = t t", _int_add, "9.7.1.1"),

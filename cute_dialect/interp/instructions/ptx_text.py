@@ -3,8 +3,9 @@
 **Rows.** The `syntax` of a row is that of the PTX manual with all sets spelled out: `{.ftz}` is optional, `{.rn,.rz}`
 is an optional choice and `(.rn,.rz)` a required choice. `operands` are types, with the result first: `t` is the last
 type of the opcode, and `s` the one before it. `w` is twice as wide as `t`, and `dot` is signed if one of the types is.
-`compute` receives the words of the opcode and one array per operand. Integers are numpy integers, floats have the numpy
-type of their format, and packed values a last axis of 2.
+The elements of an operand in braces are operands of their own. `compute` receives the words of the opcode and one array
+per operand. Integers are numpy integers, floats have the numpy type of their format, and packed values a last axis of 2
+or 4. Rows of one opcode differ in the number of operands.
 
 >>> [*expand("add(.rn,.rz){.ftz}.f32")]
 ['add.rn.f32', 'add.rn.ftz.f32', 'add.rz.f32', 'add.rz.ftz.f32']
@@ -49,6 +50,11 @@ class Statement:
     opcode: str
     operands: tuple[str, ...]
     guard: str
+
+    @property
+    def sources(self) -> list[str]:
+        """Operands after the first one, with the elements of braced operands."""
+        return [part for i in range(1, len(self.operands)) for part in self.parts(i)]
 
     def parts(self, i: int) -> list[str]:
         """Return the elements of a braced operand, or the operand itself."""
@@ -336,6 +342,14 @@ class Kind(NamedTuple):
 
 
 _HALVES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+_BYTES = {
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
+    "e3m2": np.dtype(ml_dtypes.float6_e3m2fn),
+    "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+}
+"""Floats of a byte each in packed registers; those of 6 bits have two zero bits above."""
 KINDS: dict[str, Kind] = {
     **{f"s{n}": Kind(n, np.dtype(f"i{n // 8}")) for n in (8, 16, 32, 64)},
     **{f"{k}{n}": Kind(n, np.dtype(f"u{n // 8}")) for n in (8, 16, 32, 64) for k in "ub"},
@@ -346,11 +360,30 @@ KINDS: dict[str, Kind] = {
     **{f"{name}x2": Kind(32, dtype, 2) for name, dtype in _HALVES.items()},
     "s16x2": Kind(32, np.dtype(np.int16), 2),
     "u16x2": Kind(32, np.dtype(np.uint16), 2),
-    "e4m3x2": Kind(16, np.dtype(ml_dtypes.float8_e4m3fn), 2),
-    "e5m2x2": Kind(16, np.dtype(ml_dtypes.float8_e5m2), 2),
+    "f32x2": Kind(64, np.dtype(np.float32), 2),
+    **{f"{name}x{n}": Kind(8 * n, dtype, n) for name, dtype in _BYTES.items() for n in (2, 4)},
+    **{f"e2m1x{n}": Kind(4 * n, np.dtype(ml_dtypes.float4_e2m1fn), n) for n in (2, 4)},
     "pred": Kind(1, np.dtype(np.bool_)),
 }
-FLOATS = frozenset({"f16", "bf16", "f32", "f64", "tf32", "f16x2", "bf16x2", "e4m3x2", "e5m2x2"})
+FLOATS = frozenset(name for name in KINDS if name[0] in "ft" or name[:2] in ("bf", "ue") or re.match(r"e\dm", name))
+
+
+def unpacked(raw: Array, kind: Kind) -> Array:
+    """Return registers as elements of a type, lowest first: a last axis for packed types. Bytes are `raw`'s last axis.
+
+    >>> unpacked(np.array([[0x21]], np.uint8), KINDS["e2m1x2"])
+    array([[0.5, 1]], dtype=float4_e2m1fn)
+    """
+    if kind.bits == 4 * kind.elements:
+        raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(len(raw), -1)
+    elements = np.ascontiguousarray(raw).view(kind.dtype)
+    return elements if kind.elements > 1 else elements[:, 0]
+
+
+def packed(v: Array, kind: Kind) -> Array:
+    """Invert `unpacked`: return the bytes of registers along the last axis."""
+    raw = np.ascontiguousarray(v.astype(kind.dtype)).view(np.uint8).reshape(len(v), -1)
+    return (raw[:, ::2] | raw[:, 1::2] << 4).astype(np.uint8) if kind.bits == 4 * kind.elements else raw
 
 
 @dataclass(frozen=True)
@@ -371,8 +404,8 @@ class Words:
 
     @property
     def type(self) -> str:
-        """The last type, without `x2`."""
-        return self.types[-1].removesuffix("x2")
+        """The last type, without `x2` or `x4`."""
+        return re.sub(r"x[24]$", "", self.types[-1])
 
     @property
     def width(self) -> int:
@@ -382,7 +415,7 @@ class Words:
     @cached_property
     def mode(self) -> str:
         """The rounding mode, `rn` by default; `rzi` is `rz`."""
-        return next((w.removesuffix("i") for w in self.all if re.fullmatch(r"r[nzmp]i?|rna", w)), "rn")
+        return next((w.removesuffix("i") for w in self.all if re.fullmatch(r"r[nzmp]i?|rna|rs", w)), "rn")
 
     def __contains__(self, word: str) -> bool:
         return word in self.all
@@ -398,7 +431,7 @@ class Row:
     - syntax, operands, compute: see the module
     - section: of the PTX ISA (9.0)
     - bound: maximum error of the device according to that section; the interpreter rounds correctly
-    - undefined: a mask of the lanes without a defined result, and the message for them
+    - undefined: a mask of the lanes without a defined result, the message for them, and the kind of the error
     """
 
     syntax: str
@@ -406,7 +439,12 @@ class Row:
     compute: Compute
     section: str
     bound: str = ""
-    undefined: tuple[Callable[..., Array], str] | None = None
+    undefined: tuple[Callable[..., Array], str, str] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of source operands."""
+        return len(self.operands.partition("=")[2].split())
 
     def kinds(self, words: Words) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return (types of the results, types of the operands) of an opcode."""
@@ -501,8 +539,8 @@ def _read(text: Text, R: Regs, g: Group, slot: int, kind: str, inverted: bool) -
     if k.bits == 1:
         flags = to_lanes(R[slot], text.leaf(slot), g.lanes)
         return ~flags if inverted else flags
-    raw = np.ascontiguousarray(bits(text, R, g, slot, k.bits)).view(k.dtype)
-    return raw.reshape(g.lanes, 2) if k.elements == 2 else raw
+    raw = np.ascontiguousarray(bits(text, R, g, slot, k.bits)).view(np.uint8).reshape(g.lanes, -1)
+    return unpacked(raw, k)
 
 
 def _write(v: Array, kind: str, leaf: Leaf) -> Array:
@@ -511,7 +549,7 @@ def _write(v: Array, kind: str, leaf: Leaf) -> Array:
         return v
     if k.bits == 1:
         return v.astype(np.bool_)
-    raw = np.ascontiguousarray(v.astype(k.dtype)).view(np.dtype(f"u{k.bits // 8}")).reshape(-1)
+    raw = np.ascontiguousarray(packed(v, k)).view(np.dtype(f"u{k.bits // 8}")).reshape(-1)
     if kind[0] == "s" and k.elements == 1:  # A wider register is sign-extended.
         raw = raw.view(k.dtype).astype(np.int64)
     return typed(raw, leaf)
@@ -524,12 +562,13 @@ def handler_of(row: Row) -> Handler:
         words = Words(s.opcode)
         results, sources = row.kinds(words)
         targets = s.operands[0].split("|")
-        if len(s.operands) != len(sources) + 1 or len(targets) > len(results):
+        given = s.sources
+        if len(given) != len(sources) or len(targets) > len(results):
             raise InterpError(
                 "unsupported", f"{s.opcode} takes {len(sources) + 1} operands, got {', '.join(s.operands)}"
             )
         ins: list[tuple[int, str, bool]] = []
-        for name, kind in zip(s.operands[1:], sources):
+        for name, kind in zip(given, sources):
             inverted = kind == "pred" and name.startswith("!")
             ins.append((_register(text, s, name.removeprefix("!") if inverted else name, kind), kind, inverted))
         outs = [(_register(text, s, d.strip(), k), k) for d, k in zip(targets, results) if d.strip() != "_"]
@@ -541,7 +580,7 @@ def handler_of(row: Row) -> Handler:
             args = [_read(text, R, g, *x) for x in ins]
             if row.undefined is not None:
                 said = f"{s.opcode}: {row.undefined[1]}"
-                fail(g, row.undefined[0](words, *args), "division", lambda at: said, 0)
+                fail(g, row.undefined[0](words, *args), row.undefined[2], lambda at: said, 0)
             with np.errstate(all="ignore"):
                 got = row.compute(words, *args)
             parts: Sequence[Array] = got if isinstance(got, tuple) else (got,)
@@ -563,7 +602,8 @@ class Rows:
             for text in next(_choices(row.syntax)):
                 self._by_word.setdefault(text.partition(".")[0], []).append(row)
 
-    def find(self, opcode: str) -> Row | None:
-        """Return the row of an opcode, None if there is none."""
+    def find(self, opcode: str, operands: int = 0) -> Row | None:
+        """Return the row of an opcode, None if there is none. The number of source operands selects one of several."""
         rows = self._by_word.get(opcode.partition(".")[0], ())
-        return next((row for row in rows if re.fullmatch(pattern(row.syntax), opcode)), None)
+        found = [row for row in rows if re.fullmatch(pattern(row.syntax), opcode)]
+        return next((row for row in found if row.count == operands), found[0] if found else None)

@@ -35,24 +35,33 @@ def test_every_ptx_instruction() -> None:
 
 
 def test_rows_do_not_overlap() -> None:
-    """Each opcode is in exactly one row of the table."""
-    opcodes = [o for row in SCALAR_ROWS for o in expand(row.syntax)]
+    """Each opcode with its number of operands is in exactly one row of the table."""
+    opcodes = [(o, row.count) for row in SCALAR_ROWS for o in expand(row.syntax)]
     assert len(opcodes) == len(set(opcodes))
 
 
 def test_the_assembler_takes_every_opcode() -> None:
-    """ptxas accepts all expansions of all rows, in one kernel for sm_90a."""
+    """ptxas accepts all expansions of all rows, in one kernel for sm_90a and one for sm_100a."""
     letter = {1: "p", 8: "r", 16: "h", 32: "r", 64: "d"}
-    lines: list[str] = []
+    lines: dict[str, list[str]] = {"sm_90a": [], "sm_100a": []}
+    hopper = find_target("sm_90a", "+ptx83")
     for row, opcode in value_fuzz.opcodes():
         results, sources = row.kinds(Words(opcode))
-        left = "|".join(f"%{letter[ref.SIZES[k]]}{i}" for i, k in enumerate(results))
-        right = [f"%{letter[ref.SIZES[k]]}{i + 2}" for i, k in enumerate(sources)]
+        left = "|".join(f"%{'h' if k == 'e2m1x2' else letter[ref.SIZES[k]]}{i}" for i, k in enumerate(results))
+        right = [f"%{'h' if k == 'e2m1x2' else letter[ref.SIZES[k]]}{i + 2}" for i, k in enumerate(sources)]
         right = [*right[:-1], "0xCA"] if opcode.startswith("lop3") else right
-        lines.append(f"{opcode} {left}, {', '.join(right)};")
+        needs = instruction_needs(opcode, len(right) + 1)
+        chip = "sm_100a" if any(lacking(hopper, opcode, n) for n in needs) else "sm_90a"
+        lines[chip].append(value_fuzz.instruction(opcode, left, right))
+    assert len(lines["sm_100a"]) > 100
     registers = ".reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<9>;"
-    body = "\n".join(lines)
-    assemble(f".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k() {{ {registers}\n{body}\nret; }}\n")
+    for (chip, texts), version in zip(lines.items(), ("8.3", "8.8")):
+        body = "\n".join(texts)
+        assemble(
+            f".version {version}\n.target {chip}\n.address_size 64\n"
+            f".visible .entry k() {{ {registers}\n{body}\nret; }}\n",
+            chip=chip,
+        )
 
 
 def test_approximate_rows_have_a_bound() -> None:
