@@ -16,12 +16,14 @@ Intrinsics").  A GPU has no such environment, and LLVM always selects ``cvt.rn``
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32
 from xdsl.ir import Attribute, Operation
 
+from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import DEFAULT_CHIP, Needs, Target, find_target, instruction_needs, lacking, statements
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
@@ -85,13 +87,13 @@ class CheckTargetPass(Pass):
                 ctx.error(message, inner)
         reported: set[str] = set()
         # Keyed by identity, because hashing an attribute is slow.
-        known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}
+        known: dict[tuple[str, int | str, tuple[str, ...]], str | None] = {}
         for inner in op.walk():
             if not inner.name.startswith(_LOOKED_AT):
                 continue
             deciding = _deciding(inner)
             strength = _strength(inner)
-            key = (inner.name, id(deciding), strength)
+            key = (inner.name, deciding if isinstance(deciding, str) else id(deciding), strength)
             if key not in known:
                 known[key] = _wrong(target, inner.name, deciding, strength, inner)
             message = known[key]
@@ -115,13 +117,56 @@ def name_error(op: Operation) -> str | None:
     )
 
 
-def _deciding(op: Operation) -> Attribute | None:
-    """Return the attribute or type that, with the op name, determines the instructions of an op or its rounding."""
+def _deciding(op: Operation) -> Attribute | str | None:
+    """Return the attribute or type that, with the op name, determines the instructions of an op or its rounding.
+
+    For an op that is several instructions, depending on its types and properties, it is the name in PTX.
+    """
+    if op.name in _INSTRUCTION_OF:
+        return _INSTRUCTION_OF[op.name](op)
     if _is_rounding(op.name):
         return op.properties.get("roundingmode")
     if op.name.startswith(_ARCH):
         return op.properties.get("atom") or next((t for t in op.operand_types if hasattr(t, "row")), None)
     return op.properties.get("intrin" if op.name == "llvm.call_intrinsic" else _TEXTS.get(op.name, ""))
+
+
+def _conversion(op: Operation) -> str:
+    """Return the PTX name of an ``nvvm.convert`` op."""
+    source, _, target = op.name.removeprefix("nvvm.convert.").partition(".to.")
+    narrow = op.properties.get("dstTy", op.properties.get("srcType"))
+    count = "x4" if target.endswith("x4") else "x2"
+    kinds = {"f32x2": "f32", "f32x4": "f32"}
+    names = [kinds.get(target, target), kinds.get(source, source)]
+    if narrow is not None:
+        names["srcType" in op.properties] = f"{element(narrow.name).ptx}{count}"
+    mode = "rs" if count == "x4" or "rs" in str(op.properties.get("rnd", "")) else "rn"
+    return f"cvt.{mode}.{'.'.join(names)}"
+
+
+def _redux(op: Operation) -> str:
+    return "redux.sync.f32" if op.operand_types[0] == f32 else "redux.sync"
+
+
+def _matrix_copy(op: Operation) -> str:
+    shape = "".join(re.findall(r"\w", str(op.properties.get("shape")).partition("<")[2]))
+    return f"{op.name.removeprefix('nvvm.')}.sync.aligned.{shape}"
+
+
+_CONVERSIONS = (
+    *(f"f32x2.to.{kind}" for kind in ("f4x2", "f6x2", "f8x2", "f16x2", "bf16x2")),
+    *(f"f32x4.to.{kind}" for kind in ("f4x4", "f6x4", "f8x4")),
+    *(f"{kind}.to.f16x2" for kind in ("f4x2", "f6x2", "f8x2")),
+    *("f16x2.to.f8x2", "bf16x2.to.f8x2", "f8x2.to.bf16x2"),
+)
+_INSTRUCTION_OF: Mapping[str, Callable[[Operation], str]] = {
+    **{f"nvvm.convert.{kinds}": _conversion for kinds in _CONVERSIONS},
+    "nvvm.redux.sync": _redux,
+    f"{_ARCH}redux_sync_f32": _redux,
+    "nvvm.ldmatrix": _matrix_copy,
+    "nvvm.stmatrix": _matrix_copy,
+}
+"""Op -> the function that returns its PTX name, as far as it matters for the requirements."""
 
 
 def _is_rounding(name: str) -> bool:
@@ -146,7 +191,7 @@ def _strength(op: Operation) -> tuple[str, ...]:
 
 
 def _wrong(
-    target: Target, name: str, deciding: Attribute | None, strength: tuple[str, ...], op: Operation
+    target: Target, name: str, deciding: Attribute | str | None, strength: tuple[str, ...], op: Operation
 ) -> str | None:
     if _is_rounding(name):
         mode = deciding.value.data if isinstance(deciding, IntegerAttr) else -1
@@ -164,8 +209,11 @@ def _wrong(
     return None
 
 
-def _needs(name: str, deciding: Attribute | None, op: Operation) -> list[tuple[str, Needs]]:
+def _needs(name: str, deciding: Attribute | str | None, op: Operation) -> list[tuple[str, Needs]]:
     """Return the instructions of an op with their requirements."""
+    if isinstance(deciding, str):
+        shown = f"{name} ({deciding})" if name.startswith("nvvm.convert.") else name
+        return [(shown, needs) for needs in instruction_needs(deciding)]
     if name in _TEXTS or name == "llvm.call_intrinsic":
         text = deciding.data if isinstance(deciding, StringAttr) else ""
         intrinsic = name == "llvm.call_intrinsic"

@@ -396,7 +396,7 @@ MODIFIED: tuple[Modified, ...] = (
     ),
     Modified("cp.async.bulk", (".cp.mask.",), _PACKED),
     Modified("st.async", (".mmio.",), Needs("sm_100", "8.7")),
-    Modified("redux.sync", (".f32.",), Needs("sm_100f", "8.6")),
+    *(Modified("redux.sync", (f".{kind}.",), Needs("sm_100f", "8.6")) for kind in ("f32", "fmin", "fmax")),
     *(Modified("cvt", (f".{kind}.",), _ANY_FAMILY) for kind in ("e2m1x2", "e2m3x2", "e3m2x2", "ue8m0x2")),
     Modified("cvt.rs", (), Needs("sm_100a|sm_103a", "8.7")),
     *(Modified("ldmatrix", (f".{shape}.",), _ANY_FAMILY) for shape in ("m16n16", "m8n16")),

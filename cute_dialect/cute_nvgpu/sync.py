@@ -428,6 +428,16 @@ ROWS: tuple[Row, ...] = (
     Row("redux_sync", "Reduces an integer over the warp.", '"redux.sync"', ("value:word",), "i32",
         (Words("kind", ("add", "and", "or", "xor", "min", "max", "umin", "umax")),), sm=80,
         example='(%value) {kind = "add"} : (i32) -> i32'),
+    Row("redux_sync_f32",
+        "Returns the minimum or maximum of an f32 over the warp, with ``abs`` that of its absolute values. NaN is "
+        "ignored unless all values are NaN; with ``nan`` it is the result if any value is NaN.",
+        '"redux.sync"', ("value:f32",), "f32", (Words("kind", ("min", "max")), Flag("abs"), Flag("nan")), sm=100,
+        example='(%value) {kind = "max", abs} : (f32) -> f32'),
+    # Shared memory.
+    Row("store_bulk_zero",
+        "Sets ``bytes`` bytes of shared memory to zero: a multiple of 8, at most 16 MiB, at an address that is a "
+        "multiple of 8. One thread writes them, as with ordinary stores.",
+        '"st.bulk"', ("ptr:smem", "bytes:i32"), sm=100),
     # Atomics; each returns the old value.
     _atomic("add", "Atomically performs ``*ptr += value``, and returns the old value.", ("i32", "i64", *_FLOATS)),
     _atomic("min",

@@ -226,6 +226,19 @@ def _redux(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
     )
 
 
+def _redux_f32(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
+    lanes, kind = _constant(low, ALL_LANES), f"f{op.word('kind')}"
+    make = nvvm.OPS["redux.sync"]
+    return low.build.emit(
+        make(operands[0], lanes, kind=kind, abs=op.flag("abs"), nan=op.flag("nan"), result_types=[f32])
+    )
+
+
+def _store_bulk_zero(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    size = low.build.emit(arith.ExtUIOp(operands[1], i64))
+    low.build.add(nvvm.OPS["st.bulk"](operands[0], size, result_types=[]))
+
+
 # -------------------------------------------------------------------------------------------------------------- atomics
 
 _FLOAT_ATOMICS = {"add": "fadd", "min": "fmin", "max": "fmax", "exch": "xchg"}
@@ -350,6 +363,8 @@ LOWER: Mapping[str, Lower] = {
     "vote_all": _vote("all", i1),
     "ballot": _vote("ballot", i32),
     "redux_sync": _redux,
+    "redux_sync_f32": _redux_f32,
+    "store_bulk_zero": _store_bulk_zero,
     **{f"atomic_{k}": _atomic(k) for k in _INTEGER_ATOMICS},
     "atomic_cas": _cas,
     "load_acquire": _load_acquire,

@@ -72,7 +72,7 @@ class Struct(NamedTuple):
 
 Type: TypeAlias = Scalar | Struct
 
-_SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "tf32": 4, "f8E4M3FN": 1, "f8E5M2": 1, "index": 8}
+_SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "tf32": 4, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1, "index": 8}
 _TOKEN = re.compile(r"\s*(?:(!?llvm\.)?(struct<\(|ptr(?:<\d+>)?|[A-Za-z]\w*)|(\)>|,))")
 
 
@@ -164,12 +164,11 @@ def pack_scalar(name: str, value: int | float | bytes) -> bytes:
         if (bits & 0x7F800000) == 0x7F800000 and bits & 0x7FFFFF:
             return struct.pack("<H", (bits >> 16) | 0x40)
         return struct.pack("<H", ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF)
-    if name in ("f8E4M3FN", "f8E5M2"):
+    if name.startswith("f8"):
         import ml_dtypes
         import numpy as np
 
-        dtype = ml_dtypes.float8_e4m3fn if name == "f8E4M3FN" else ml_dtypes.float8_e5m2
-        return np.asarray(value, dtype=dtype).tobytes()
+        return np.asarray(value, dtype=getattr(ml_dtypes, f"float8_{name[2:].lower()}")).tobytes()
     if not isinstance(value, int):
         raise AbiError(f"expected an integer for {name}, got {value!r}")
     width = 64 if name in ("ptr", "index") else int(name[1:])

@@ -71,6 +71,7 @@ _NAMES: Mapping[str, str] = {
     "bfloat16": "bf16",
     "float8_e4m3fn": "f8E4M3FN",
     "float8_e5m2": "f8E5M2",
+    "float8_e8m0fnu": "f8E8M0FNU",
     "int64": "i64",
     "int32": "i32",
     "int16": "i16",
@@ -82,8 +83,8 @@ _NAMES: Mapping[str, str] = {
     "bool": "i1",
 }
 _SIZES: Mapping[str, int] = {
-    "f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "f8E5M2": 1, "i64": 8, "i32": 4, "i16": 2,
-    "i8": 1, "ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "i1": 1,
+    "f64": 8, "f32": 4, "tf32": 4, "f16": 2, "bf16": 2, "f8E4M3FN": 1, "f8E5M2": 1, "f8E8M0FNU": 1, "i64": 8, "i32": 4,
+    "i16": 2, "i8": 1, "ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "i1": 1,
 }  # fmt: skip
 """Bytes per element."""
 _DLPACK: Mapping[tuple[int, int], str] = {
@@ -94,6 +95,7 @@ _DLPACK: Mapping[tuple[int, int], str] = {
     (6, 8): "i1",
     (10, 8): "f8E4M3FN",
     (12, 8): "f8E5M2",
+    (14, 8): "f8E8M0FNU",
 }
 
 
@@ -119,7 +121,7 @@ def numpy_dtype(element: str) -> np.dtype[np.generic]:
     name = next((n for n, e in _NAMES.items() if e == wanted), None)
     if name is None:
         raise NotAnArray(f"numpy has no dtype for elements of {element}")
-    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+    if name == "bfloat16" or name.startswith("float8"):
         import ml_dtypes
 
         return np.dtype(getattr(ml_dtypes, name))

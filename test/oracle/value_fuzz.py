@@ -136,7 +136,7 @@ def opcodes() -> Iterator[tuple[Row, str]]:
 
 
 def register(kind: str) -> str:
-    """Return the IR type of a register that holds a PTX type. 8-bit integers use 32-bit registers, e2m1x2 a 16-bit one."""
+    """Return the IR type of a register that holds a PTX type. 8-bit integers are in 32 bits, e2m1x2 in 16 bits."""
     if kind == "e2m1x2":
         return "i16"
     return f"i{max(SIZES[kind], 16) if SIZES[kind] not in (1, 8) else {1: 1, 8: 32}[SIZES[kind]]}"

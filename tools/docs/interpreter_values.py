@@ -56,10 +56,9 @@ The float intrinsics `llvm.nvvm.*` use the same rows: `llvm.nvvm.add.rz.ftz.f` i
 
 REFUSED: tuple[tuple[str, str], ...] = (
     ("add.cc.u32", "carries between instructions (`.cc`, `addc`, `subc`, `madc`)"),
-    ("cvt.rs.f16x2.f32", "stochastic rounding, and the formats f4, f6 and ue8m0, which sm_90 does not have"),
     ("cvt.pack.sat.u8.s32.b32", "`cvt.pack`"),
     ("cvt.rn.satfinite.tf32.f32", "`.satfinite` to tf32 without `.rna`, which sm_90 does not have"),
-    ("max.f32x2", "packed f32 and the minimum of three operands, which sm_90 does not have"),
+    ("max.f32x2", "the maximum of packed f32, which PTX does not have"),
     ("rcp.approx.ftz.f64", "the 20-bit approximations for f64 (`rcp.approx.ftz.f64`, `rsqrt.approx.ftz.f64`)"),
     ("fns.b32", "`fns`"),
     ("lop3.or.b32", "`lop3` with a predicate"),

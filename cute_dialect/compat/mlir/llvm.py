@@ -237,7 +237,7 @@ def add_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_:
 
 def sub_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:
     """Return the elementwise difference of two Float32 pairs."""
-    return cute.arch.add_packed_f32x2(a, tuple(-cute.Float32(x) for x in b), rnd=rnd, ftz=ftz)
+    return cute.arch.sub_packed_f32x2(a, b, rnd=rnd, ftz=ftz)
 
 
 def mul_packed_f32x2(a: Any, b: Any, *, rnd: Any = None, ftz: bool = False, **_: Any) -> Any:

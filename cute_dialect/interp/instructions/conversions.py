@@ -246,9 +246,11 @@ def _exponents(m: Words, *given: Array) -> Array:
     pair = given[0] if len(given) == 1 else np.stack([given[1], given[0]], axis=-1)
     size = np.abs(pair.astype(np.float64))
     r = rounded(np.maximum(size, 2.0**-127), FORMATS["ue8m0"], m.mode)
-    beyond = ~(size <= 2.0**127)
-    top = 2.0**127 if "satfinite" in m else np.nan
-    r = np.where(beyond, np.where(np.isnan(size), np.nan, np.where((m.mode == "rz") & (size < 2.0**128), 2.0**127, top)), r)
+    if "satfinite" in m:
+        r = np.where(size > 2.0**127, 2.0**127, r)
+    else:  # Only `.rz` has a finite result between the largest power and infinity.
+        r = np.where(np.isinf(size) | (r > 2.0**127), np.nan, r)
+    r = np.where(np.isnan(size), np.nan, r)
     return r.astype(FORMATS["ue8m0"].dtype)
 
 

@@ -682,6 +682,33 @@ def _memset(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
+_MOST_BULK = 1 << 24
+"""Maximum size of st.bulk in bytes (PTX ISA 9.7.9.13)."""
+
+
+def _zero(g: Group, address: Value, space: int, size: int, owner: Allocation | None) -> None:
+    """Execute st.bulk. The alignment of the address is assumed to be that of its granule, 8 bytes [?]."""
+    if size % 8 or not 0 <= size <= _MOST_BULK:
+        raise Fault("poison", f"st.bulk: the size is {size} bytes; use a multiple of 8, at most {_MOST_BULK}")
+    if size:
+        site = _byte_site(space, size, True, "st.bulk", owner)
+        site.align = 8
+        store(site, g, address, np.zeros((size,), np.int8))
+
+
+def _store_bulk(c: FnCompiler, op: Operation) -> None:
+    d, n = c.use(op.operands[0]), c.use(op.operands[1])
+    space = _space(c.leaf_of(d))
+    owner = c.pieces.allocation(d)
+
+    def step(R: Regs, g: Group) -> None:
+        if g.mask.n:
+            _zero(g, R[d], space, active_uniform(R[n], g.mask, "the size of st.bulk"), owner)
+            g.count.progress += 1
+
+    c.emit(op, step, pure=False)
+
+
 def _nothing(c: FnCompiler, op: Operation) -> None:
     """Compile an op without effect."""
     for r in op.results:
@@ -689,6 +716,7 @@ def _nothing(c: FnCompiler, op: Operation) -> None:
 
 
 OPS: dict[str, Builder] = {
+    "nvvm.st.bulk": _store_bulk,
     "llvm.load": _load,
     "llvm.store": _store,
     "llvm.getelementptr": _gep,
@@ -777,6 +805,21 @@ def _ptx_load(text: Text, s: Statement) -> None:
     text.emit(s, step)
     if site.order and text.c.loops:
         _may_poll(text, site, slot, outs[0])
+
+
+def _ptx_store_bulk(text: Text, s: Statement) -> None:
+    slot = text.plain_address(s.operands[0])
+    if number(s.operands[2]) != 0:
+        raise InterpError("unsupported", f"{s.opcode}: the initial value is {s.operands[2]}; PTX allows only 0")
+    size = text.slot(s.operands[1])
+    space = text.leaf(slot).space or _ptx_space(s.opcode)
+    owner = text.c.pieces.allocation(slot)
+
+    def step(R: Regs, g: Group) -> None:
+        _zero(g, R[slot], space, active_uniform(R[size], g.mask, "the size of st.bulk"), owner)
+        g.count.progress += 1
+
+    text.emit(s, step)
 
 
 def _ptx_store(text: Text, s: Statement) -> None:
@@ -889,6 +932,7 @@ def _replace_in_map(text: Text, s: Statement) -> None:
 TABLE: Sequence[tuple[str, Handler]] = (
     (r"tensormap\.replace\..*", _replace_in_map),
     (r"ld(\.\w+|\.L[12]::\w+|::\w+)*", _ptx_load),
-    (r"st(\.(?!async)\w+|\.L[12]::\w+|::\w+)*", _ptx_store),
+    (r"st\.bulk(\.weak)?(\.shared::cta)?", _ptx_store_bulk),
+    (r"st(\.(?!async|bulk)\w+|\.L[12]::\w+|::\w+)*", _ptx_store),
     (r"(red|atom)\.(?!async|.*cas).*", _atomic),
 )

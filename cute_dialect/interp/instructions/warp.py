@@ -200,12 +200,31 @@ def _match(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, keep=True)
 
 
+def redux_floats(talk: Array, v: Array, largest: bool, magnitude: bool, nan_wins: bool) -> Array:
+    """Execute redux.sync on f32 values `(warps, 32)`: `.min` or `.max`, with `.abs` and `.NaN`.
+
+    +0.0 is larger than -0.0. Without `.NaN`, NaN is the result only if all values are NaN.
+    """
+    x = np.abs(v) if magnitude else v
+    nan, row = np.isnan(x)[:, None, :], x[:, None, :]
+    worst = np.float32(-np.inf if largest else np.inf)
+    row = np.where(talk & ~nan, row, worst)
+    # Bit patterns of floats are ordered as sign and magnitude, so that -0.0 is below +0.0.
+    keys = np.ascontiguousarray(row).view(np.int32).astype(np.int64)
+    keys = np.where(keys < 0, -(keys & 0x7FFFFFFF) - 1, keys)
+    chosen = keys.argmax(axis=2) if largest else keys.argmin(axis=2)
+    r = np.take_along_axis(row, chosen[..., None], axis=2)[..., 0]
+    invalid = (talk & nan).any(axis=2) if nan_wins else (~talk | nan).all(axis=2)
+    r = np.where(invalid, np.uint32(0x7FFFFFFF).view(np.float32), r).astype(np.float32)
+    return np.broadcast_to(r, v.shape)
+
+
 def _redux(c: FnCompiler, op: Operation) -> None:
     value, mask = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     leaf = c.leaf_of(d)
     kind = enum_word(attr_of(op, "kind"))
-    magnitude = "true" in str(attr_of(op, "abs"))
+    magnitude, nan_wins = ("true" in str(attr_of(op, name)) for name in ("abs", "nan"))
     c.fn.collective = True
     if kind not in ("add", "and", "or", "xor", "max", "min", "umax", "umin", "fmax", "fmin"):
         raise InterpError("unsupported", f"redux kind {kind} is not supported")
@@ -213,10 +232,11 @@ def _redux(c: FnCompiler, op: Operation) -> None:
     def step(R: Regs, g: Group) -> None:
         talk = members(g, R[mask], "nvvm.redux.sync")
         v = rows(R[value], leaf, g)
+        if kind in ("fmax", "fmin"):
+            R[d] = redux_floats(talk, v, kind == "fmax", magnitude, nan_wins).reshape(g.lanes)
+            return
         if kind in ("umax", "umin"):
             v = v.view(leaf.unsigned)
-        if magnitude:
-            v = abs(v)
         row = v[:, None, :]
         if kind == "add":
             r = np.where(talk, row.astype(np.int64), 0).sum(axis=2).astype(leaf.dtype)
@@ -227,20 +247,9 @@ def _redux(c: FnCompiler, op: Operation) -> None:
         elif kind == "xor":
             r = np.bitwise_xor.reduce(np.where(talk, row, np.asarray(0, v.dtype)), axis=2)
         else:
-            if leaf.kind == "f":
-                worst = np.asarray(-np.inf if kind.endswith("max") else np.inf, v.dtype)
-            else:
-                limits = np.iinfo(v.dtype)
-                worst = np.asarray(limits.min if kind.endswith("max") else limits.max, v.dtype)
-            f = (
-                np.fmax
-                if kind == "fmax"
-                else np.fmin
-                if kind == "fmin"
-                else np.maximum
-                if kind.endswith("max")
-                else np.minimum
-            )
+            limits = np.iinfo(v.dtype)
+            worst = np.asarray(limits.min if kind.endswith("max") else limits.max, v.dtype)
+            f = np.maximum if kind.endswith("max") else np.minimum
             r = f.reduce(np.where(talk, row, worst), axis=2)
         r = np.ascontiguousarray(np.broadcast_to(r, (g.lanes // 32, 32)))
         R[d] = r.view(leaf.dtype).reshape(g.lanes)
@@ -325,7 +334,23 @@ def _shuffle(text: Text, s: Statement) -> None:
     text.emit(s, step)
 
 
+def _ptx_redux(text: Text, s: Statement) -> None:
+    """Compile redux.sync of f32; the integer forms have an op."""
+    words = s.opcode.split(".")
+    d, value, mask = map(text.slot, s.operands)
+    leaf = text.leaf(value)
+    text.c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        talk = members(g, R[mask], s.opcode)
+        v = rows(R[value], leaf, g)
+        R[d] = redux_floats(talk, v, words[2] == "max", "abs" in words, "NaN" in words).reshape(g.lanes)
+
+    text.emit(s, step)
+
+
 TABLE: Sequence[tuple[str, Handler]] = (
+    (re.escape("redux.sync.") + r"(?:min|max)(?:\.abs)?(?:\.NaN)?\.f32", _ptx_redux),
     (re.escape("vote.sync.") + r"(?:(?:all|any|uni)\.pred|ballot\.b32)", _ptx_vote),
     (re.escape("shfl.sync.") + r"(?:up|down|bfly|idx)\.b32", _shuffle),
 )

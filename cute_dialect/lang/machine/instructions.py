@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.tracing.tracer import current, fastmath, op_class, parse_type, require_chip
+from cute_dialect.lang.tracing.tracer import (
+    current,
+    emit,
+    extract,
+    fastmath,
+    float_flags,
+    has_instruction,
+    op_class,
+    parse_type,
+    require_chip,
+)
 from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.lang.values.forms import form_of
@@ -27,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "add_packed_f32x2", "clock64", "exp", "exp2", "fma_packed_f32x2", "fmax", "fmin", "globaltimer", "inline_ptx",
     "log2_approx", "mul_packed_f32x2", "nanosleep", "opaque", "prmt", "rcp_approx", "rsqrt_approx", "smid",
-    "sqrt_approx", "tanh_approx",
+    "sqrt_approx", "store_bulk_zero", "sub_packed_f32x2", "tanh_approx",
 ]  # fmt: skip
 """The names of ``cute.arch``."""
 
@@ -258,18 +268,26 @@ def smid() -> Int32:
     return Uint32.of(in_kernel("cute.arch.smid").value("nvvm.read.ptx.sreg.smid", (), [Uint32.attribute]))
 
 
+store_bulk_zero = instruction(
+    "store_bulk_zero",
+    "ptr:smem, bytes:i32",
+    "Set ``bytes`` bytes of shared memory to zero, a multiple of 8, with one instruction of one thread (sm_100).",
+)
+
+
 # --------------------------------------------------------------------------------------- arithmetic on pairs of Float32
 
 
-def _packed(name: str, compute: Callable[..., Any], pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
-    """Apply a function to the first elements of pairs, and to the second elements."""
+_ROUNDINGS = ("rn", "rz", "rm", "rp")
+
+
+def _packed(name: str, pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
+    """Apply an operation to the first elements of pairs, and to the second elements."""
     what = f"cute.arch.{name}_packed_f32x2"
     in_kernel(what)
-    if str(getattr(rnd, "name", rnd or "rn")).lower() != "rn" or ftz:
-        raise KernelTypeError(
-            "F251", f"{what}: rnd must be 'rn' and ftz must be False, got {rnd} and {ftz}",
-            hint="scalar instructions are used, which round to nearest and keep denormals",
-        )  # fmt: skip
+    mode = str(getattr(rnd, "name", rnd or "rn")).lower()
+    if mode not in _ROUNDINGS:
+        raise KernelTypeError("F251", f"{what}: rnd is {rnd!r}; use one of {', '.join(map(repr, _ROUNDINGS))}")
     columns: list[tuple[Any, Any]] = []
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -279,26 +297,66 @@ def _packed(name: str, compute: Callable[..., Any], pairs: tuple[Any, ...], rnd:
             if type(number) is not Float32:
                 raise KernelTypeError("F236", f"{what}: the operands must be pairs of Float32, got {number.describe()}")
         columns.append((numbers[0], numbers[1]))
+    if has_instruction("sm_100"):
+        return _pair_instruction(name, columns, "" if mode == "rn" and not ftz else f".{mode}{'.ftz' * bool(ftz)}")
+    first, second = zip(*columns)
+    if mode != "rn" or ftz:
+        text = f"{name}.{mode}{'.ftz' * bool(ftz)}.f32 $0, {', '.join(f'${i + 1}' for i in range(len(columns)))};"
+        one, other = (emit_ptx(text, [x.ssa for x in row], [Float32])[0] for row in (first, second))
+        return one, other
     with fastmath("none"):  # Multiplication and addition are not fused.
-        return compute(*[x for x, _ in columns]), compute(*[y for _, y in columns])
+        return _SCALAR[name](*first), _SCALAR[name](*second)
+
+
+_SCALAR: Mapping[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "fma": fma,
+}  # fmt: skip
+_VECTOR = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "fma": "math.fma"}
+
+
+def _pair_instruction(name: str, columns: Sequence[tuple[Any, Any]], modifiers: str) -> tuple[Any, Any]:
+    """Emit one instruction on pairs: an op on vectors if it rounds to nearest, else PTX with its modifiers."""
+    pair = parse_type("vector<2xf32>")
+    operands = [emit("vector.from_elements", [x.ssa, y.ssa], pair) for x, y in columns]
+    if not modifiers:
+        made = emit(_VECTOR[name], operands, pair, **float_flags("none"))
+    else:
+        words = parse_type("vector<1xi64>")
+        held = [extract(emit("vector.bitcast", [x], words), 0) for x in operands]
+        text = f"{name}{modifiers}.f32x2 $0, {', '.join(f'${i + 1}' for i in range(len(held)))};"
+        bits = emit("vector.from_elements", [emit_ptx(text, held, [Int64])[0].ssa], words)
+        made = emit("vector.bitcast", [bits], pair)
+    return Float32.of(extract(made, 0)), Float32.of(extract(made, 1))
 
 
 def add_packed_f32x2(
     src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
 ) -> tuple[Float32, Float32]:
-    """Return the elementwise sum of two pairs of Float32.
+    """Return the elementwise sum of two pairs of Float32: one instruction from sm_100 on, else two.
 
-    ``rnd`` and ``ftz`` are accepted for compatibility.  F251 is raised unless they select round-to-nearest without
-    flushing. ``x, y = cute.arch.add_packed_f32x2((x, y), (1.0, 2.0))``
+    Args:
+        src_a: the first pair.
+        src_b: the second pair.
+        rnd: the rounding mode: ``"rn"`` (default, to nearest), ``"rz"`` (to zero), ``"rm"`` (down) or ``"rp"`` (up).
+        ftz: True to flush denormals to zero.
+
+    ``x, y = cute.arch.add_packed_f32x2((x, y), (1.0, 2.0))``
     """
-    return _packed("add", lambda a, b: a + b, (src_a, src_b), rnd, ftz)
+    return _packed("add", (src_a, src_b), rnd, ftz)
+
+
+def sub_packed_f32x2(
+    src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
+) -> tuple[Float32, Float32]:
+    """Return the elementwise difference of two pairs of Float32; see :func:`add_packed_f32x2`."""
+    return _packed("sub", (src_a, src_b), rnd, ftz)
 
 
 def mul_packed_f32x2(
     src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
 ) -> tuple[Float32, Float32]:
     """Return the elementwise product of two pairs of Float32; see :func:`add_packed_f32x2`."""
-    return _packed("mul", lambda a, b: a * b, (src_a, src_b), rnd, ftz)
+    return _packed("mul", (src_a, src_b), rnd, ftz)
 
 
 def fma_packed_f32x2(
@@ -310,7 +368,7 @@ def fma_packed_f32x2(
     ftz: bool = False,
 ) -> tuple[Float32, Float32]:
     """Return ``a * b + c`` of three pairs of Float32 with a single rounding; see :func:`add_packed_f32x2`."""
-    return _packed("fma", fma, (src_a, src_b, src_c), rnd, ftz)
+    return _packed("fma", (src_a, src_b, src_c), rnd, ftz)
 
 
 # -------------------------------------------------------------------------------------------------- approximations
@@ -336,22 +394,23 @@ rsqrt_approx = _approximation("rsqrt_approx", "rsqrt_approx", "``1 / sqrt(x)`` w
 tanh_approx = _approximation("tanh_approx", "tanh_approx", "``tanh(x)`` with a relative error of 2^-11")
 
 
-def _chosen(op: str, a: Any, b: Any, what: str) -> Any:
+def _chosen(op: str, numbers: Sequence[Any], what: str) -> Any:
     tracer = in_kernel(what)
-    operands = [operand("f32", x, f"'{n}' of {what}") for x, n in ((a, "a"), (b, "b"))]
-    return Float32.of(
-        tracer.value(op, operands, [Float32.attribute], {"fastmath": parse_type("#arith.fastmath<none>")})
-    )
+    chosen, *others = [operand("f32", x, f"'{n}' of {what}") for x, n in zip(numbers, "abc")]
+    for other in others:
+        flags = {"fastmath": parse_type("#arith.fastmath<none>")}
+        chosen = tracer.value(op, [chosen, other], [Float32.attribute], flags)
+    return Float32.of(chosen)
 
 
-def fmax(a: Number, b: Number) -> Float32:
-    """Return the maximum of two Float32. If one is NaN, the other is returned."""
-    return _chosen("arith.maxnumf", a, b, "cute.arch.fmax")
+def fmax(a: Number, b: Number, c: Number | None = None) -> Float32:
+    """Return the maximum of two or three Float32, except NaN: one instruction from sm_100 on."""
+    return _chosen("arith.maxnumf", (a, b) if c is None else (a, b, c), "cute.arch.fmax")
 
 
-def fmin(a: Number, b: Number) -> Float32:
-    """Return the minimum of two Float32. If one is NaN, the other is returned."""
-    return _chosen("arith.minnumf", a, b, "cute.arch.fmin")
+def fmin(a: Number, b: Number, c: Number | None = None) -> Float32:
+    """Return the minimum of two or three Float32, except NaN: one instruction from sm_100 on."""
+    return _chosen("arith.minnumf", (a, b) if c is None else (a, b, c), "cute.arch.fmin")
 
 
 def opaque(x: Value) -> Value:

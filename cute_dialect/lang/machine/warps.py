@@ -9,7 +9,7 @@ from cute_dialect.arch.targets import TARGETS
 from cute_dialect.lang.machine.instructions import emit_machine, in_kernel, operand
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.tracer import current, parse_type, require_chip
-from cute_dialect.lang.values.dtypes import Boolean, Int32, Numeric, Uint32
+from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Numeric, Uint32
 from cute_dialect.lang.values.forms import form_of
 from cute_dialect.lang.values.numeric import as_number, binary
 
@@ -207,19 +207,37 @@ def match_any(value: Number, mask: int = FULL_MASK) -> Uint32:
 _REDUX = ("add", "and", "or", "xor", "min", "max")
 
 
-def warp_redux_sync(value: Int, kind: str, mask_and_clamp: int = FULL_MASK) -> Numeric:
-    """Return a 32-bit integer reduced over the warp by one instruction (sm_80 or later).
+def warp_redux_sync(
+    value: Number, kind: str, mask_and_clamp: int = FULL_MASK, *, abs: bool = False, nan: bool = False
+) -> Numeric:
+    """Return a 32-bit number reduced over the warp by one instruction.
 
-    ``kind``: ``"add"``, ``"and"``, ``"or"``, ``"xor"``, ``"min"`` or ``"max"``.
+    Integers need sm_80, and Float32 needs sm_100a, sm_103a or their families. Float32 ignores NaN unless all lanes
+    have NaN.
+
+    Args:
+        value: an Int32, Uint32 or Float32.
+        kind: ``"add"``, ``"and"``, ``"or"``, ``"xor"``, ``"min"`` or ``"max"``; Float32 has ``"min"`` and ``"max"``,
+            also called ``"fmin"`` and ``"fmax"``.
+        mask_and_clamp: the mask of all lanes.
+        abs: True to reduce the absolute values of a Float32.
+        nan: True to return NaN if any lane has NaN.
     """
     what = "cute.arch.warp_redux_sync"
     whole_warp(mask_and_clamp, what)
     number = as_number(value)
     dtype = type(number)
+    if dtype is Float32 and kind.removeprefix("f") in ("min", "max"):
+        require_chip(what + " of Float32", "sm_100f")
+        flags = {"kind": kind.removeprefix("f"), "abs": abs, "nan": nan}
+        return Float32.of(emit_machine("redux_sync_f32", [number.ssa], what=what, **flags).results[0])
+    if abs or nan:
+        raise KernelTypeError("F253", f"{what}: abs and nan need a Float32, got {number.describe()}")
     if kind not in _REDUX or dtype not in (Int32, Uint32):
         raise KernelTypeError(
             "F253",
-            f"{what}: needs an Int32 or Uint32 and one of {', '.join(_REDUX)}, got {number.describe()} and {kind!r}",
+            f"{what}: needs an Int32 or Uint32 and one of {', '.join(_REDUX)}, or a Float32 and min or max, got "
+            f"{number.describe()} and {kind!r}",
             hint="use cute.arch.warp_reduction for other types",
         )
     signed = f"u{kind}" if kind in ("min", "max") and dtype is Uint32 else kind

@@ -466,6 +466,11 @@ def require_chip(what: str, needed: int | str) -> None:
     )
 
 
+def has_instruction(rule: str) -> bool:
+    """Return True if the target is a known chip that satisfies a rule; see :func:`require_chip`."""
+    return current().chip in TARGETS and has_arch(current().chip, rule)
+
+
 def shaped(element: Attribute, like: SSAValue) -> Attribute:
     """Return ``element``, or a vector of it if ``like`` is a vector."""
     if like.type.name != "vector":

@@ -5,8 +5,9 @@ among typed numbers the wider type wins.  Floats of 8 bits and fewer, and ``TFlo
 Float32.
 
 Conversions truncate or extend integers as in C, and round floats to nearest even.  8-bit floats use the hardware's
-packed conversions through ``Float32`` and ``Float16``, and saturate.  4-bit and 6-bit floats are converted by
-arithmetic, and saturate as well.
+packed conversions through ``Float32`` and ``Float16``, and saturate.  4-bit and 6-bit floats saturate as well.  Scales
+(``Float8E8M0FNU``) round magnitudes up and saturate.  Both use hardware conversions on sm_100a, sm_120a and their
+families, and arithmetic on other chips.
 
 ``//`` and ``%`` of floats are exact, with Python's semantics: the remainder has the sign of the divisor.  The remainder
 of ``|a|`` by ``|b|`` is reduced by steps ``r - floor(r / b) * b``, each without rounding error: ``r / b`` is rounded to
@@ -23,6 +24,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.arch.targets import BLACKWELL
 from cute_dialect.errors import CompileError
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.tracing.source_location import user_places
@@ -33,6 +35,7 @@ from cute_dialect.lang.tracing.tracer import (
     emit,
     extract,
     float_flags,
+    has_instruction,
     no_wrap_flags,
     parse_type,
     require_chip,
@@ -47,8 +50,7 @@ from cute_dialect.lang.values.dtypes import (
     Float4E2M1FN,
     Float6E2M3FN,
     Float6E3M2FN,
-    Float8E4M3FN,
-    Float8E5M2,
+    Float8E8M0FNU,
     Float16,
     Float32,
     Float64,
@@ -75,7 +77,7 @@ from cute_dialect.lang.values.folding import (
 )
 
 if TYPE_CHECKING:
-    from xdsl.ir import SSAValue
+    from xdsl.ir import Attribute, SSAValue
 
     from cute_dialect.lang.tracing.tracer import Tracer
 
@@ -84,12 +86,8 @@ if TYPE_CHECKING:
 
 NumberClass = type[Numeric]
 
-EIGHT_BITS = (Float8E4M3FN, Float8E5M2)
-"""The 8-bit floats with hardware conversions (PTX ISA, ``cvt``; sm_89)."""
-
-
 FEWER_BITS = {Float4E2M1FN: (2, 1), Float6E2M3FN: (2, 3), Float6E3M2FN: (3, 2)}
-"""The 4-bit and 6-bit floats, which arithmetic converts: bits of the exponent, bits of the mantissa."""
+"""The 4-bit and 6-bit floats, which arithmetic converts before sm_100: bits of the exponent, bits of the mantissa."""
 
 
 _PREDICATES = {"eq": 0, "ne": 1, "lt": 2, "le": 3, "gt": 4, "ge": 5}
@@ -110,20 +108,31 @@ def compare_ssa(name: str, a: SSAValue, b: SSAValue, kind: NumberClass, *, natur
 
 
 def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool = False) -> SSAValue:
-    """Convert an SSA value between number types.  Raises F236 if the hardware has no such conversion.
+    """Convert an SSA value between number types.  Raises F280 if the target has no such conversion.
 
     ``natural``: the value is a non-negative integer.
     """
     if of is to or (of.mlir_type == to.mlir_type and of.is_integer):
         return value
+    if _is_converted(of) and has_instruction(BLACKWELL):
+        wide = BFloat16 if of is Float8E8M0FNU else Float16
+        return cast_ssa(_from_pairs(value, of, wide), wide, to)
+    if _is_converted(to) and has_instruction(BLACKWELL):
+        return _to_pairs(cast_ssa(value, of, Float32), to)
+    if of is Float8E8M0FNU:
+        return cast_ssa(_from_exponents(value), Float32, to)
+    if to is Float8E8M0FNU:
+        return _to_exponents(cast_ssa(value, of, Float32))
     if of in FEWER_BITS:
         return cast_ssa(_from_fewer_bits(value, of), Float32, to)
     if to in FEWER_BITS:
         return _to_fewer_bits(cast_ssa(value, of, Float32), to)
     if of.is_float and of.width < 16:
-        return cast_ssa(_from_eight_bits(value, of, to), Float16, to)
+        require_chip(f"the conversion of {of!r} to {to!r}", 89)
+        return cast_ssa(_from_pairs(value, of, Float16), Float16, to)
     if to.is_float and to.width < 16:
-        return _to_eight_bits(cast_ssa(value, of, Float32), of, to)
+        require_chip(f"the conversion of {of!r} to {to!r}", 89)
+        return _to_pairs(cast_ssa(value, of, Float32), to)
     if of is TFloat32:
         return cast_ssa(_tf32_as_f32(value), Float32, to)
     if to is TFloat32:
@@ -147,13 +156,6 @@ def cast_ssa(value: SSAValue, of: NumberClass, to: NumberClass, *, natural: bool
     return cast_ssa(cast_ssa(value, of, Float32), Float32, to)
 
 
-def _refuse(of: NumberClass, to: NumberClass) -> KernelTypeError:
-    return KernelTypeError(
-        "F236", f"{of!r} cannot be converted to {to!r} in a kernel: the hardware has no such conversion",
-        hint="of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits",
-    )  # fmt: skip
-
-
 def _elements(value: SSAValue) -> list[SSAValue]:
     """Return the elements of a vector, or the number itself."""
     if value.type.name != "vector":
@@ -168,45 +170,65 @@ def _vector(elements: list[SSAValue]) -> SSAValue:
     return emit("vector.from_elements", elements, VectorType(elements[0].type, [len(elements)]))
 
 
-def _to_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
-    """Convert an ``f32`` value to 8-bit floats, two per instruction."""
-    if to not in EIGHT_BITS:
-        raise _refuse(of, to)
-    require_chip(f"the conversion of {of!r} to {to!r}", 89)
+def _is_converted(kind: NumberClass) -> bool:
+    """Return True for the floats of 4, 6 and 8 bits that sm_100 converts and earlier chips do not."""
+    return kind in FEWER_BITS or kind is Float8E8M0FNU
+
+
+def _pair_type(kind: NumberClass) -> Attribute:
+    """Return the type of two packed numbers.  A 6-bit number is in a byte."""
+    return parse_type("i8" if kind.width == 4 else "i16")
+
+
+def _to_pairs(value: SSAValue, to: NumberClass) -> SSAValue:
+    """Convert an ``f32`` value to narrow floats, two per instruction: to nearest, exponents up; both saturate."""
     numbers = _elements(value)
     n = len(numbers)
     numbers += [current().constant(0.0, Float32.attribute)] * (n % 2)
-    rnd, sat, relu = map(parse_type, ("#nvvm.fp_rnd_mode<rn>", "#nvvm.sat_mode<satfinite>", "false"))
-    properties = {"rnd": rnd, "sat": sat, "relu": relu, "dstTy": to.attribute}
-    pairs = [  # The first operand becomes the upper byte.
-        emit("nvvm.convert.f32x2.to.f8x2", [high, low], parse_type("i16"), **properties)
+    properties = {"relu": parse_type("false"), "dstTy": to.attribute}
+    if to.width == 8:
+        mode = "rp" if to is Float8E8M0FNU else "rn"
+        modes = (f"#nvvm.fp_rnd_mode<{mode}>", "#nvvm.sat_mode<satfinite>")
+        properties.update(zip(("rnd", "sat"), map(parse_type, modes)))
+    pairs = [  # The first operand becomes the upper element.
+        emit(f"nvvm.convert.f32x2.to.f{to.width}x2", [high, low], _pair_type(to), **properties)
         for low, high in zip(numbers[::2], numbers[1::2])
     ]
+    held, unit = parse_type(f"i{to.width}"), parse_type("i4" if to.width == 4 else "i8")
     if value.type.name != "vector":
-        return emit("arith.bitcast", [emit("arith.trunci", pairs, parse_type("i8"), **no_wrap_flags())], to.attribute)
-    held = emit("vector.bitcast", [_vector(pairs)], parse_type(f"vector<{2 * len(pairs)}xi8>"))
+        return emit("arith.bitcast", [emit("arith.trunci", pairs, held, **no_wrap_flags())], to.attribute)
+    units = emit("vector.bitcast", [_vector(pairs)], parse_type(f"vector<{2 * len(pairs)}x{unit}>"))
+    if to.width == 6:
+        units = emit("arith.trunci", [units], shaped(held, units), **no_wrap_flags())
     if n % 2:
-        held = _vector(_elements(held)[:n])
-    return emit("arith.bitcast", [held], shaped(to.attribute, value))
+        units = _vector(_elements(units)[:n])
+    return emit("arith.bitcast", [units], shaped(to.attribute, value))
 
 
-def _from_eight_bits(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
-    """Convert 8-bit floats to ``f16``, which represents all of them exactly."""
-    if of not in EIGHT_BITS:
-        raise _refuse(of, to)
-    require_chip(f"the conversion of {of!r} to {to!r}", 89)
-    properties = {"relu": parse_type("false"), "srcType": of.attribute}
-    held = emit("arith.bitcast", [value], shaped(parse_type("i8"), value))
-    numbers = _elements(held)
-    numbers += [numbers[0]] * (len(numbers) % 2)
-    halves: list[SSAValue] = []
-    for low, high in zip(numbers[::2], numbers[1::2]):
-        pair = emit("nvvm.convert.f8x2.to.f16x2", [_vector([low, high])], parse_type("vector<2xf16>"), **properties)
-        halves += _elements(pair)
+def _from_pairs(value: SSAValue, of: NumberClass, to: NumberClass) -> SSAValue:
+    """Convert narrow floats to ``f16``, exponents to ``bf16``, which represent all of them exactly."""
+    properties = {"srcType": of.attribute}
+    if to is Float16:
+        properties["relu"] = parse_type("false")
+    units = emit("arith.bitcast", [value], shaped(parse_type(f"i{of.width}"), value))
+    if of.width == 6:
+        units = emit("arith.extui", [units], shaped(parse_type("i8"), value))
+    numbers = _elements(units)
+    odd = len(numbers) % 2
+    numbers += [numbers[0]] * odd
+    if of.width == 4:  # The instruction takes a byte.
+        units = _vector(numbers) if odd else units
+        pairs = _elements(emit("vector.bitcast", [units], parse_type(f"vector<{len(numbers) // 2}xi8>")))
+    else:
+        pairs = [_vector([low, high]) for low, high in zip(numbers[::2], numbers[1::2])]
+    wide: list[SSAValue] = []
+    for pair in pairs:
+        result = parse_type(f"vector<2x{to.mlir_type}>")
+        wide += _elements(emit(f"nvvm.convert.f{of.width}x2.to.{to.mlir_type}x2", [pair], result, **properties))
     if value.type.name != "vector":
-        return halves[0]
+        return wide[0]
     (n,) = value.type.get_shape()  # pyright: ignore[reportAttributeAccessIssue]
-    return _vector(halves[:n])
+    return _vector(wide[:n])
 
 
 def _constant(number: float, kind: NumberClass, like: SSAValue) -> SSAValue:
@@ -237,7 +259,10 @@ def _from_fewer_bits(value: SSAValue, of: NumberClass) -> SSAValue:
 
 
 def _to_fewer_bits(value: SSAValue, to: NumberClass) -> SSAValue:
-    """Round an ``f32`` value to nearest even, and saturate.  NaN becomes the largest number, as in PTX ``cvt``."""
+    """Round an ``f32`` value to nearest even, and saturate.  NaN becomes the largest number, as in PTX ``cvt``.
+
+    NaN keeps its sign, which the instruction drops.
+    """
     exponent, mantissa = FEWER_BITS[to]
     bias, t = 2 ** (exponent - 1) - 1, value.type
     bits = emit("arith.bitcast", [value], shaped(parse_type("i32"), value))
@@ -265,6 +290,36 @@ def _to_fewer_bits(value: SSAValue, to: NumberClass) -> SSAValue:
     joined = emit("arith.ori", [low, high], bits.type)
     held = emit("arith.trunci", [joined], shaped(parse_type(f"i{to.width}"), value), **no_wrap_flags())
     return emit("arith.bitcast", [held], shaped(to.attribute, value))
+
+
+def _from_exponents(value: SSAValue) -> SSAValue:
+    """Convert ue8m0 numbers ``2 ** (x - 127)`` to ``f32``.  255 is NaN, and 0 is a subnormal f32."""
+    held = emit("arith.bitcast", [value], shaped(parse_type("i8"), value))
+    bits = emit("arith.extui", [held], shaped(parse_type("i32"), value))
+    shifted = emit("arith.shli", [bits, _constant(23, Int32, bits)], bits.type, **no_wrap_flags())
+    for code, instead in ((0, 0x400000), (255, 0x7FC00000)):
+        special = compare_ssa("eq", bits, _constant(code, Int32, bits), Int32)
+        shifted = emit("arith.select", [special, _constant(instead, Int32, bits), shifted], bits.type)
+    return emit("arith.bitcast", [shifted], shaped(Float32.attribute, value))
+
+
+def _to_exponents(value: SSAValue) -> SSAValue:
+    """Round the magnitudes of ``f32`` numbers up to powers of two from 2^-127 to 2^127, as PTX ``cvt.rp.satfinite``."""
+    bits = emit("arith.bitcast", [value], shaped(parse_type("i32"), value))
+
+    def constant(n: int) -> SSAValue:
+        return _constant(n, Int32, bits)
+
+    size = emit("arith.andi", [bits, constant(0x7FFFFFFF)], bits.type)
+    up = emit("arith.addi", [size, constant(0x7FFFFF)], bits.type, **no_wrap_flags())
+    code = emit("arith.shrui", [up, constant(23)], bits.type)
+    code = emit("arith.minui", [code, constant(254)], bits.type)
+    least = compare_ssa("le", size, constant(0x400000), Int32)
+    code = emit("arith.select", [least, constant(0), code], bits.type)
+    nan = compare_ssa("gt", size, constant(0x7F800000), Int32)
+    code = emit("arith.select", [nan, constant(255), code], bits.type)
+    held = emit("arith.trunci", [code], shaped(parse_type("i8"), value), **no_wrap_flags())
+    return emit("arith.bitcast", [held], shaped(Float8E8M0FNU.attribute, value))
 
 
 def _to_tf32(value: SSAValue) -> SSAValue:

@@ -72,7 +72,7 @@ def _declared(param: Param, label: str, own: str) -> Parameter:
 def _scalar_type(element: str) -> str:
     if element in ("f64", "index"):
         return {"f64": "double", "index": "int64_t"}[element]
-    if element in ("f8E4M3FN", "f8E5M2"):
+    if element.startswith("f8"):
         return "uint8_t"
     return "float" if element[0] != "i" else "bool" if element == "i1" else f"int{element[1:]}_t"
 
@@ -111,7 +111,7 @@ def _nested(type_: abi.Type, scalars: dict[tuple[int, ...], Scalar], path: tuple
 def _bind_scalar(f: Function, parameter: Parameter, label: str) -> Value:
     param, own = parameter.param, parameter.pieces[0][1]
     element = param.get("element", "i32")
-    if element in ("f8E4M3FN", "f8E5M2"):
+    if element.startswith("f8"):
         return Scalar(own, "bits")
     if element[0] != "i":
         if element == "f16":

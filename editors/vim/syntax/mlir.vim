@@ -192,6 +192,7 @@ syntax keyword cuteOp cute_nvgpu.arch.reduce_async_umax
 syntax keyword cuteOp cute_nvgpu.arch.reduce_async_umin
 syntax keyword cuteOp cute_nvgpu.arch.reduce_async_xor
 syntax keyword cuteOp cute_nvgpu.arch.redux_sync
+syntax keyword cuteOp cute_nvgpu.arch.redux_sync_f32
 syntax keyword cuteOp cute_nvgpu.arch.rsqrt_approx
 syntax keyword cuteOp cute_nvgpu.arch.setmaxnreg
 syntax keyword cuteOp cute_nvgpu.arch.shfl_sync
@@ -199,6 +200,7 @@ syntax keyword cuteOp cute_nvgpu.arch.shuffle
 syntax keyword cuteOp cute_nvgpu.arch.sqrt_approx
 syntax keyword cuteOp cute_nvgpu.arch.stmatrix
 syntax keyword cuteOp cute_nvgpu.arch.store_async
+syntax keyword cuteOp cute_nvgpu.arch.store_bulk_zero
 syntax keyword cuteOp cute_nvgpu.arch.store_release
 syntax keyword cuteOp cute_nvgpu.arch.syncwarp
 syntax keyword cuteOp cute_nvgpu.arch.tanh_approx

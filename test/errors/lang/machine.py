@@ -246,12 +246,11 @@ trace(lambda x: arch.inline_ptx("mov.b32 $0, $1;", x[0, 0].to(cute.Int8), result
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
 # ===== rounding of packed floats that there is not
-trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="rz"))
+trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="up"))
 #: KernelTypeError
-#: machine.py:1:17: error F251: cute.arch.fma_packed_f32x2: rnd must be 'rn' and ftz must be False, got rz and False
-#:     1 | trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="rz"))
+#: machine.py:1:17: error F251: cute.arch.fma_packed_f32x2: rnd is 'up'; use one of 'rn', 'rz', 'rm', 'rp'
+#:     1 | trace(lambda x: arch.fma_packed_f32x2((1.0, 2.0), (1.0, 2.0), (x[0, 0], 2.0), rnd="up"))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: scalar instructions are used, which round to nearest and keep denormals
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 

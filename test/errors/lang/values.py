@@ -45,26 +45,6 @@ trace(lambda x: arch.thread_idx().x // 0)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
-# ===== a float that the machine cannot convert to
-trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
-#: KernelTypeError
-#: values.py:1:17: error F236: Float32 cannot be converted to Float8E8M0FNU in a kernel: the hardware has no such conversion
-#:     1 | trace(lambda x: x[0, 0].to(cute.Float8E8M0FNU))
-#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits
-#: called from preamble.py:13:5  f(x)
-#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
-
-# ===== a float that the machine cannot convert from
-trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
-#: KernelTypeError
-#: values.py:1:17: error F236: Float8E8M0FNU cannot be converted to Float32 in a kernel: the hardware has no such conversion
-#:     1 | trace(lambda x: arch.alloc_smem(cute.Float8E8M0FNU, 16).load().to(Float32))
-#:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; x.bitcast(cute.Uint8) gives the bits
-#: called from preamble.py:13:5  f(x)
-#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
-
 # ===== a quick divisor of a long integer
 trace(lambda x: cute.FastDivmodDivisor(3).__rdivmod__(cute.Int64(arch.thread_idx().x)))
 #: KernelTypeError

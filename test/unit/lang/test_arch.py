@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import value_reference
 from cells import Cells, shared
 from front_tensors import when
 from tracing import run_kernel_on_cpu, text_of, trace_kernel
@@ -313,8 +314,99 @@ def test_packed_float_operations_round_like_scalar_ones() -> None:
 def test_pairs_are_of_two_floats(pair: Any) -> None:
     with pytest.raises(CuteError, match="mul_packed_f32x2: the operands must be pairs of Float32, got"):
         run(lambda out: arch.mul_packed_f32x2(pair, (1.0, 2.0)))
-    with pytest.raises(CuteError, match="add_packed_f32x2: rnd must be 'rn' and ftz must be False, got rz and False"):
-        run(lambda out: arch.add_packed_f32x2((1.0, 2.0), (1.0, 2.0), rnd="rz"))
+    with pytest.raises(CuteError, match="add_packed_f32x2: rnd is 'rx'; use one of 'rn', 'rz', 'rm', 'rp'"):
+        run(lambda out: arch.add_packed_f32x2((1.0, 2.0), (1.0, 2.0), rnd="rx"))
+
+
+@pytest.mark.parametrize("chip", ["sm_90a", "sm_100", "sm_120"])
+def test_packed_float_operations_round_in_each_mode(chip: str) -> None:
+    """Two scalar instructions before sm_100, one packed instruction from sm_100 on, with the same results."""
+    rng = np.random.default_rng(2)
+    bits = rng.integers(0, 1 << 32, (6, 64), np.uint64).astype(np.uint32)
+    bits[:, :8] &= 0x807FFFFF  # denormals
+    cases = [("add", "rz", False), ("sub", "rm", True), ("mul", "rp", False), ("fma", "rn", True), ("fma", "rz", False)]
+
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        operands = [(out[tid + 128 * i], out[tid + 64 + 128 * i]) for i in range(3)]
+        for i, (name, rnd, ftz) in enumerate(cases):
+            call = getattr(arch, f"{name}_packed_f32x2")
+            made = call(*operands[: 3 if name == "fma" else 2], rnd=rnd, ftz=ftz)
+            for j, value in enumerate(made):
+                out[tid + 384 + 64 * (2 * i + j)] = value
+
+    memory = np.concatenate([bits.view(np.float32).ravel(), np.zeros(640, np.float32)])
+    module = trace_kernel(body, {"out": '!cute.memref<f32, gmem, "1024:1">'}, Cells, threads=64, chip=chip)
+    run_kernel_on_cpu(module, [memory], threads=64)
+    found = memory[384:].view(np.uint32).reshape(5, 2, 64)
+    given = bits.reshape(3, 2, 64)
+    for (name, rnd, ftz), got in zip(cases, found):
+        opcode = f"{name}.{rnd}{'.ftz' * ftz}.f32"
+        for j in range(2):
+            for lane in range(64):
+                row = [int(x) for x in given[: 3 if name == "fma" else 2, j, lane]]
+                assert value_reference.accepts(opcode, "f32", row, int(got[j, lane])), (opcode, row)
+    assert ("f32x2" in text_of(module)) == (chip != "sm_90a")
+
+
+def test_greatest_of_three() -> None:
+    given = np.array([[1, np.nan, -0.0, np.nan], [2, 3, 0.0, np.nan], [-5, np.nan, -1, np.nan]], np.float32)
+
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        x = [out[tid + 4 * i] for i in range(3)]
+        out[tid + 12], out[tid + 16] = arch.fmax(*x), arch.fmin(*x)
+
+    memory = np.concatenate([given.ravel(), np.zeros(8, np.float32)])
+    module = trace_kernel(body, {"out": '!cute.memref<f32, gmem, "20:1">'}, Cells, threads=4, chip="sm_100")
+    run_kernel_on_cpu(module, [memory], threads=4)
+    np.testing.assert_array_equal(memory[12:].reshape(2, 4), [[2, 3, 0, np.nan], [-5, 3, -1, np.nan]])
+
+
+def test_reductions_of_floats_by_one_instruction() -> None:
+    """``redux.sync`` of f32: NaN is ignored unless ``nan`` is set or all lanes have it, and -0.0 is below 0.0."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((4, 32)).astype(np.float32)
+    rows[1, 5] = rows[3] = np.nan
+    rows[2] = np.where(np.arange(32) % 2, 0.0, -0.0)
+    cases = [("max", False, False), ("fmin", False, False), ("min", True, False), ("max", True, True)]
+
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        for i, (kind, magnitude, nan) in enumerate(cases):
+            out[tid + 128 * (i + 1)] = arch.warp_redux_sync(out[tid], kind, abs=magnitude, nan=nan)
+
+    memory = np.concatenate([rows.ravel(), np.zeros(512, np.float32)])
+    module = trace_kernel(body, {"out": '!cute.memref<f32, gmem, "640:1">'}, Cells, threads=128, chip="sm_100a")
+    run_kernel_on_cpu(module, [memory], threads=128)
+    found = memory[128:].reshape(4, 4, 32)
+    for (kind, magnitude, nan), got in zip(cases, found):
+        x = np.abs(rows) if magnitude else rows
+        choose = np.fmax if "max" in kind else np.fmin
+        want = [np.nan if nan and np.isnan(row).any() else choose.reduce(row) for row in x]
+        np.testing.assert_array_equal(got, np.broadcast_to(np.array(want, np.float32)[:, None], (4, 32)))
+    assert not np.signbit(found[0, 2]).any() and np.signbit(found[1, 2]).all()
+    with pytest.raises(
+        CuteError, match=r"F280: cute.arch.warp_redux_sync of Float32 needs sm_100a/f or sm_103a/f, but"
+    ):
+        trace_kernel(lambda: arch.warp_redux_sync(1.5, "max"), {}, chip="sm_120a")
+
+
+def test_bulk_store_of_zeros() -> None:
+    def body(out: Cells) -> None:
+        tid = arch.thread_idx().x
+        held = shared("f32", 64)
+        held[tid] = cute.Float32(1)
+        arch.sync_threads()
+        with when(tid == 3):
+            arch.store_bulk_zero(held.at(16), 128)
+        arch.sync_threads()
+        out[tid] = held[tid]
+
+    module = trace_kernel(body, {"out": '!cute.memref<f32, gmem, "64:1">'}, Cells, threads=64, chip="sm_100")
+    out = np.full(64, np.nan, np.float32)
+    run_kernel_on_cpu(module, [out], threads=64)
+    assert out.tolist() == [1.0] * 16 + [0.0] * 32 + [1.0] * 16
 
 
 def test_inline_ptx() -> None:
@@ -382,8 +474,8 @@ ERRORS = {
     "F251: cute.arch.fence_proxy: kind must be one of 'async.shared' with space='cta', 'async.shared' with "
     "space='cluster', "
     "'async.shared', 'async.global', 'async', got 'alias', space=None": lambda: arch.fence_proxy("alias"),
-    "F253: cute.arch.warp_redux_sync: needs an Int32 or Uint32 and one of add, and, or, xor, min, max, "
-    "got this Float32 and 'add'\nhint: use cute.arch.warp_reduction for other types": (
+    "F253: cute.arch.warp_redux_sync: needs an Int32 or Uint32 and one of add, and, or, xor, min, max, or a Float32 "
+    "and min or max, got this Float32 and 'add'\nhint: use cute.arch.warp_reduction for other types": (
         lambda: arch.warp_redux_sync(1.5, "add")
     ),
     "F253: cute.arch.vote_any_sync: the mask must be FULL_MASK, because the whole warp executes it; got 15": (

@@ -150,11 +150,109 @@ def test_packed_4_bit_floats():
 
 
 @pytest.mark.parametrize("case", ["sum", "max", "min", "where"])
-def test_scales_are_refused(case: str):
-    x = np.array([127, 128], np.uint8)
-    function = CASES[case][0]
-    with pytest.raises(cute.KernelTypeError, match=r"F236.*Float8E8M0FNU"):
-        value(cute.from_dlpack(x, dtype=cute.Float8E8M0FNU), function)
+def test_vectors_of_scales(case: str):
+    """Scales compute in Float32. The array is passed as ``float8_e8m0fnu``, and results round up."""
+    function, wanted = CASES[case]
+    x = np.array([127, 128, 130, 126], np.uint8).view(ml_dtypes.float8_e8m0fnu)
+    assert value(x, function) == float(wanted(x.astype(np.float32)))
+
+
+CHIPS = ("sm_90a", "sm_100a", "sm_120a")
+
+
+def run_for(chip: str, array: np.ndarray, results: Any, function: Callable[[Any], Any]) -> tuple[np.ndarray, str]:
+    """Compile a conversion for a chip, interpret it, and return the results and the PTX."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor):
+        o.store(function(x.load()))
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor):
+        kernel(x, o).launch(grid=1, block=1)
+
+    o = np.zeros(array.shape, results)
+    compiled = cute.compile(run, cute.from_dlpack(array), cute.from_dlpack(o), chip=chip, device="cpu")
+    compiled(array, o)
+    return o, compiled.ptx
+
+
+SCALES = {**FEWER_BITS, cute.Float8E8M0FNU: ml_dtypes.float8_e8m0fnu}
+INSTRUCTIONS = {
+    cute.Float4E2M1FN: ("cvt.rn.satfinite.e2m1x2.f32", "cvt.rn.f16x2.e2m1x2"),
+    cute.Float6E2M3FN: ("cvt.rn.satfinite.e2m3x2.f32", "cvt.rn.f16x2.e2m3x2"),
+    cute.Float6E3M2FN: ("cvt.rn.satfinite.e3m2x2.f32", "cvt.rn.f16x2.e3m2x2"),
+    cute.Float8E8M0FNU: ("cvt.rp.satfinite.ue8m0x2.f32", "cvt.rn.bf16x2.ue8m0x2"),
+}
+
+
+@pytest.mark.parametrize("kind", SCALES, ids=str)
+def test_narrow_floats_use_instructions_of_sm_100(kind: Any):
+    """Results are the same on all chips, and from sm_100a on each pair takes one instruction."""
+    x = np.array([1.3, -2.7, 1e9, 0.0, -1e-3, 2.0**-127, 3e-39, 7.0, np.inf, 2.5, 0.25], np.float32)
+    x = np.abs(x) if kind is cute.Float8E8M0FNU else x
+    found = {chip: run_for(chip, x, np.float32, lambda v: v.to(kind).to(cute.Float32)) for chip in CHIPS}
+    if kind is cute.Float8E8M0FNU:
+        wanted = np.exp2(np.clip(np.ceil(np.log2(np.maximum(x, 1e-45).astype(np.float64))), -127, 127))
+    else:
+        wanted = np.clip(x, -kind.max, kind.max).astype(FEWER_BITS[kind]).astype(np.float32)
+    for chip, (values, ptx) in found.items():
+        assert np.array_equal(values, wanted.astype(np.float32)), chip
+        counts = [sum(line.split()[:1] == [name] for line in ptx.splitlines()) for name in INSTRUCTIONS[kind]]
+        assert counts == ([0, 0] if chip == "sm_90a" else [6, 6]), chip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SCALES, ids=str)
+def test_narrow_floats_convert_alike_on_all_chips(kind: Any):
+    """All bf16 bit patterns, in vectors of 16, converted to the type and back."""
+    x = np.arange(1 << 16, dtype=np.uint32) << 16
+    bits = x.view(np.float32)
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor):
+        i = cute.arch.block_idx().x * 128 + cute.arch.thread_idx().x
+        o[i, None].store(x[i, None].load().to(kind).to(cute.Float32))
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor):
+        kernel(x, o).launch(grid=32, block=128)
+
+    outs: list[np.ndarray] = []
+    for chip in CHIPS:
+        given, o = bits.reshape(4096, 16), np.zeros((4096, 16), np.float32)
+        cute.compile(run, *map(cute.from_dlpack, (given, o)), chip=chip, device="cpu")(given, o)
+        outs.append(o.reshape(-1))
+    nan = np.isnan(bits)
+    for o in outs:
+        assert np.array_equal(o[~nan], outs[0][~nan])
+    if kind is cute.Float8E8M0FNU:
+        assert all(np.isnan(o[nan]).all() for o in outs)
+    else:
+        assert all((np.abs(o[nan]) == kind.max).all() for o in outs)
+        wanted = np.clip(bits[~nan], -kind.max, kind.max).astype(FEWER_BITS[kind]).astype(np.float32)
+        assert np.array_equal(outs[0][~nan], wanted)
+
+
+def test_tensors_of_4_bit_floats():
+    """A tensor of packed numbers is a recast view of its bytes."""
+
+    @cute.kernel
+    def kernel(x: cute.Tensor, o: cute.Tensor, back: cute.Tensor):
+        v = cute.recast_tensor(x, cute.Float4E2M1FN).load()
+        o.store(v.to(cute.Float32))
+        cute.recast_tensor(back, cute.Float4E2M1FN).store(v)
+
+    @cute.jit
+    def run(x: cute.Tensor, o: cute.Tensor, back: cute.Tensor):
+        kernel(x, o, back).launch(grid=1, block=1)
+
+    o = np.full(16, np.nan, np.float32)
+    packed = np.arange(8, dtype=np.uint8) * 0x22 + 0x10
+    back = np.zeros_like(packed)
+    run(*map(cute.from_dlpack, (packed, o, back)), device="cpu")
+    assert np.array_equal(o, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32))
+    assert np.array_equal(back, packed)
 
 
 def test_the_sum_of_booleans_counts():

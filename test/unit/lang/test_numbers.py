@@ -348,14 +348,8 @@ def test_conversions_rejected_in_a_kernel() -> None:
         x = cute.Int32.of(n)
         for call, text in (
             (lambda: x // 0, "error F232: division by zero: 'n' (Int32) / 0"),
-            (lambda: x << 32, "error F233: Int32 has 32 bits and cannot be shifted by "
-             "32"),
-            (lambda: cute.Float8E8M0FNU(x), "error F236: Int32 cannot be converted to Float8E8M0FNU in a kernel: "
-             "the "
-             "hardware has no such conversion\nhint: of the 8-bit floats, Float8E4M3FN and Float8E5M2 convert; "
-             "x.bitcast(cute.Uint8) "
-             "gives the bits"),
-        ):  # fmt: skip
+            (lambda: x << 32, "error F233: Int32 has 32 bits and cannot be shifted by 32"),
+        ):
             with pytest.raises(CompileError) as caught:
                 call()
             assert str(caught.value) == text

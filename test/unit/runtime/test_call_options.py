@@ -199,8 +199,8 @@ def test_wrong_keywords_of_compile(given: dict[str, object], said: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- arrays
 
 KNOWN = (
-    "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, "
-    "uint16, uint8, bool"
+    "float64, float32, float16, bfloat16, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, int64, int32, int16, int8, "
+    "uint64, uint32, uint16, uint8, bool"
 )
 ARRAY = "expected an array (torch, cupy, numpy, or anything with DLPack or the CUDA array interface), got"
 F32 = np.zeros((5, 7), np.float32)
