@@ -281,14 +281,14 @@ store_bulk_zero = instruction(
 _ROUNDINGS = ("rn", "rz", "rm", "rp")
 
 
-def _packed(name: str, pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any, Any]:
+def _packed(name: str, pairs: Sequence[object], rnd: object, ftz: bool) -> tuple[Float32, Float32]:
     """Apply an operation to the first elements of pairs, and to the second elements."""
     what = f"cute.arch.{name}_packed_f32x2"
     in_kernel(what)
     mode = str(getattr(rnd, "name", rnd or "rn")).lower()
     if mode not in _ROUNDINGS:
         raise KernelTypeError("F251", f"{what}: rnd is {rnd!r}; use one of {', '.join(map(repr, _ROUNDINGS))}")
-    columns: list[tuple[Any, Any]] = []
+    columns: list[tuple[Float32, Float32]] = []
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise KernelTypeError("F236", f"{what}: the operands must be pairs of Float32, got {pair!r}")
@@ -308,13 +308,13 @@ def _packed(name: str, pairs: tuple[Any, ...], rnd: Any, ftz: bool) -> tuple[Any
         return _SCALAR[name](*first), _SCALAR[name](*second)
 
 
-_SCALAR: Mapping[str, Callable[..., Any]] = {
+_SCALAR: Mapping[str, Callable[..., Float32]] = {
     "add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "fma": fma,
 }  # fmt: skip
 _VECTOR = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "fma": "math.fma"}
 
 
-def _pair_instruction(name: str, columns: Sequence[tuple[Any, Any]], modifiers: str) -> tuple[Any, Any]:
+def _pair_instruction(name: str, columns: Sequence[tuple[Float32, Float32]], modifiers: str) -> tuple[Float32, Float32]:
     """Emit one instruction on pairs: an op on vectors if it rounds to nearest, else PTX with its modifiers."""
     pair = parse_type("vector<2xf32>")
     operands = [emit("vector.from_elements", [x.ssa, y.ssa], pair) for x, y in columns]
@@ -394,7 +394,7 @@ rsqrt_approx = _approximation("rsqrt_approx", "rsqrt_approx", "``1 / sqrt(x)`` w
 tanh_approx = _approximation("tanh_approx", "tanh_approx", "``tanh(x)`` with a relative error of 2^-11")
 
 
-def _chosen(op: str, numbers: Sequence[Any], what: str) -> Any:
+def _chosen(op: str, numbers: Sequence[object], what: str) -> Float32:
     tracer = in_kernel(what)
     chosen, *others = [operand("f32", x, f"'{n}' of {what}") for x, n in zip(numbers, "abc")]
     for other in others:
