@@ -43,8 +43,8 @@ from cute_dialect.algebra.values import (
 )
 from cute_dialect.algebra.verify import verify_layout
 
-OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2)}
-"""Operand -> its two modes of (M, N, K).  E is the metadata of a sparse A."""
+OPERAND_MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1), "E": (0, 2), "SFA": (0, 2), "SFB": (1, 2)}
+"""Operand -> its two modes of (M, N, K).  E is the metadata of a sparse A; SFA and SFB are scale factors."""
 
 
 class TiledMma:

@@ -184,6 +184,38 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
+class Scales:
+    """The operands SFA and SFB of a block-scaled MMA: one factor per row and block of ``vector`` elements along K.
+
+    SFA is a matrix ``(M, K / vector)`` and SFB a matrix ``(N, K / vector)``.  The instruction reads a row of SFA from
+    one pair of the four lanes of a group, and a row of SFB from one of the four.  In the layouts all of these lanes
+    hold copies, so any choice of lanes is valid.
+
+    >>> from cute_dialect.arch import mma_atom
+    >>> held = mma_atom("SM120_16x8x64_F32E2M1E2M1F32_TN_VS16_UE4M3").scales
+    >>> held.element, held.vector, held.layout_a, held.layout_b
+    ('ue4m3', 16, Layout("((2,2,8),4):((8,0,1),16)"), Layout("((4,8),4):((0,1),8)"))
+    """
+
+    element: str
+    """Element type: f8E8M0FNU or ue4m3."""
+
+    vector: int
+    """Elements along K that share a factor."""
+
+    layout_a: Layout
+    """``(thread, value) -> m + M*(block of K)``; likewise ``layout_b``."""
+
+    layout_b: Layout
+
+    @property
+    def registers(self) -> Registers:
+        """The register of one thread: a factor per byte, the first in the lowest."""
+        n: int = product(layout_modes(self.layout_a)[1].shape)  # type: ignore[assignment]
+        return Registers("b32", 1, n, "i32", spare=32 - 8 * n)
+
+
+@dataclass(frozen=True, slots=True)
 class MmaAtom:
     """A matrix-multiply instruction ``D = A * B + C`` of shape ``shape_mnk``."""
 
@@ -242,6 +274,9 @@ class MmaAtom:
     metadata: Metadata | None = None
     """The operand E of a sparse A."""
 
+    scales: Scales | None = None
+    """The operands SFA and SFB of a block-scaled MMA."""
+
     def __post_init__(self) -> None:
         m, n, k = self.shape_mnk
         half = 1 if self.metadata is None else 2
@@ -268,6 +303,17 @@ class MmaAtom:
                 _expect_registers(self, what, held, values, bits_of(elt))
         if self.metadata is not None:
             self._check_metadata(self.metadata)
+        if self.scales is not None:
+            self._check_scales(self.scales)
+
+    def _check_scales(self, held: Scales) -> None:
+        m, n, k = self.shape_mnk
+        _expect(self, k % held.vector == 0, f"expected K to be a multiple of {held.vector}, got {k}")
+        for what, layout, extent in (("SFA", held.layout_a, m), ("SFB", held.layout_b, n)):
+            threads, _ = _thread_value(self, what, layout)
+            _expect(self, threads == self.threads, f"expected {self.threads} threads in the layout of {what}")
+            tile, covered = extent * k // held.vector, _covered(self, what, layout)
+            _expect(self, covered == tile, f"expected {tile} factors in the layout of {what}, got {covered}: {layout}")
 
     def _check_metadata(self, held: Metadata) -> None:
         m, _, k = self.shape_mnk
@@ -295,7 +341,7 @@ class MmaAtom:
         return product(self.thr_id.shape)  # type: ignore[return-value]
 
     def layout(self, operand: str) -> Layout:
-        """Return the thread-value layout of operand A, B, C or D, or E of a sparse MMA.
+        """Return the thread-value layout of operand A, B, C or D, of E, or of SFA or SFB.
 
         >>> from cute_dialect.arch import ATOMS
         >>> ATOMS["SM80_16x8x16_F32F16F16F32_TN"].layout("B")
@@ -303,29 +349,42 @@ class MmaAtom:
         """
         if operand == "E":
             return self._held().layout
+        if operand in ("SFA", "SFB"):
+            return self._scales().layout_a if operand == "SFA" else self._scales().layout_b
         return {"A": self.layout_a, "B": self.layout_b, "C": self.layout_c, "D": self.layout_c}[operand]
 
     def element(self, operand: str) -> str:
-        """Return the element type of operand A, B, C or D, or E of a sparse MMA."""
+        """Return the element type of operand A, B, C or D, of E, or of SFA or SFB."""
         if operand == "E":
             return self._held().element
+        if operand in ("SFA", "SFB"):
+            return self._scales().element
         return {"A": self.a, "B": self.b, "C": self.c, "D": self.d}[operand]
 
     def registers(self, operand: str) -> Registers:
-        """Return the registers of one thread's fragment of operand A, B, C or D, or E of a sparse MMA."""
+        """Return the registers of one thread's fragment of operand A, B, C or D, of E, or of SFA or SFB."""
         if operand == "E":
             return self._held().registers
+        if operand in ("SFA", "SFB"):
+            return self._scales().registers
         return {"A": self.registers_a, "B": self.registers_b, "C": self.registers_c, "D": self.registers_d}[operand]
 
     def tile(self, operand: str) -> tuple[int, int]:
         """Return the tile shape of an operand: A ``(M,K)``, B ``(N,K)``, C and D ``(M,N)``.
 
-        A sparse A is ``(M,K/2)``, and E is ``(M,K/columns)``.
+        A sparse A is ``(M,K/2)``, E is ``(M,K/columns)``, SFA ``(M,K/vector)`` and SFB ``(N,K/vector)``.
         """
         m, n, k = self.shape_mnk
         if operand == "E":
             return m, k // self._held().columns
+        if operand in ("SFA", "SFB"):
+            return m if operand == "SFA" else n, k // self._scales().vector
         return {"A": (m, k if self.metadata is None else k // 2), "B": (n, k), "C": (m, n), "D": (m, n)}[operand]
+
+    def _scales(self) -> Scales:
+        if self.scales is None:
+            raise AtomError("expected a block-scaled MMA, but the atom has no operands SFA and SFB", self.name)
+        return self.scales
 
     def _held(self) -> Metadata:
         if self.metadata is None:

@@ -28,7 +28,7 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import copies, mma_sync, sm90, sparse_mma  # late: start-up
+    from cute_dialect.arch import copies, mma_sync, sm90, sm120, sparse_mma  # late: start-up
 
     sources = (
         copies.universal_rows,
@@ -42,6 +42,7 @@ def _makers() -> dict[str, Callable[[], Atom]]:
         sparse_mma.mma_sp_rows,
         sm90.rows,
         sparse_mma.wgmma_sp_rows,
+        sm120.rows,
         copies.store_rows,
         copies.bulk_rows,
         copies.tma_rows,
@@ -210,6 +211,51 @@ def find_mma_sp(shape_mnk: tuple[int, int, int], types: tuple[str, str, str, str
 def _mma_sp_index() -> dict[tuple[tuple[int, int, int], tuple[str, ...], bool], str]:
     atoms = [mma_atom(name) for name in _makers() if name.startswith(("SM80_SPARSE_", "SM89_SPARSE_"))]
     return {(a.shape_mnk, (a.d, a.a, a.b, a.c), bool(a.emit["saturate"])): a.name for a in atoms}
+
+
+def find_narrow_mma(
+    shape_mnk: tuple[int, int, int],
+    types: tuple[str, str, str, str],
+    kind: str,
+    sf: str = "",
+    vector: int = 0,
+    sparse: bool = False,
+) -> MmaAtom:
+    """Find the ``mma.sync`` or ``mma.sp`` of sm_120 for a kind and element types of D, A, B, C.
+
+    Args:
+        shape_mnk: ``(M, N, K)``.
+        types: element types of D, A, B, C.
+        kind: f8f6f4, mxf8f6f4, mxf4 or mxf4nvf4.
+        sf: element type of the scale factors, or "" for the one of the kind.
+        vector: elements along K of a dense A that share a factor, or 0 for those of the kind.
+        sparse: True for a sparse A.
+
+    Raises:
+        AtomError: there is no such atom.  The message lists what the kind allows.
+
+    >>> find_narrow_mma((16, 8, 64), ("f32", "f4E2M1FN", "f4E2M1FN", "f32"), "mxf4").name
+    'SM120_16x8x64_F32E2M1E2M1F32_TN_VS32_UE8M0'
+    """
+    from cute_dialect.arch.sm120 import FACTORS, NARROW, atom_name, is_packed  # late: start-up
+
+    if kind not in FACTORS:
+        raise AtomError(f"kind {kind} is not supported; use one of {', '.join(FACTORS)}", "kind")
+    factors = FACTORS[kind]
+    chosen = next((f for f in factors if (not sf or f[0] == sf) and (not vector or f[1] == vector)), ("", 0))
+    if not chosen[0] and (factors or sf or vector):
+        known = " or ".join(f"sf = {f}, vec = {v}" for f, v in factors) or "no scale factors"
+        raise AtomError(f"kind {kind} has {known}; got sf = {sf or 'none'}, vec = {vector or 'none'}", "kind")
+    name = atom_name(types, kind, *chosen, sparse=sparse)
+    if name not in ATOMS or ATOMS[name].emit["kind"] != kind or mma_atom(name).shape_mnk != shape_mnk:
+        d = "f32" if kind != "f8f6f4" else "f32 or f16"
+        elements = "f4E2M1FN" if is_packed(kind) else ", ".join(NARROW)
+        k = (128 if sparse else 64) if is_packed(kind) else 64 if sparse else 32
+        raise AtomError(
+            f"kind {kind} has no {'x'.join(map(str, shape_mnk))} ({', '.join(types)}); use 16x8x{k}, {d} for D and C, "
+            f"and elements {elements} for A and B"
+        )
+    return mma_atom(name)
 
 
 def find_wgmma(

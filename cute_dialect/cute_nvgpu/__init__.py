@@ -140,6 +140,24 @@ _SPARSE = Family(
     uses=("tiled_mma", "mma", "wgmma"),
 )
 
+_SCALE_OPERANDS = ("SFA", "SFB")
+_BLOCK_SCALING = Family(
+    "block_scaling",
+    ops={
+        "block_scaling": (
+            *(
+                f"cute.tiled.mma.{n}_{x}"
+                for n in ("partition", "partition_shape", "make_fragment")
+                for x in _SCALE_OPERANDS
+            ),
+            *(f"cute.tiled.mma.layout_{x}_tv" for x in _SCALE_OPERANDS),
+            "cute.scaled_gemm",
+        )
+    },
+    to_arch={"block_scaling": "block_scaling_lowering"},
+    uses=("tiled_mma", "mma", "wgmma", "sparse"),
+)
+
 _COOPERATIVE_GEMM = Family(
     "cooperative_gemm",
     ops={"cooperative_gemm": ("cute.cooperative_gemm",)},
@@ -147,7 +165,7 @@ _COOPERATIVE_GEMM = Family(
     uses=("instruction_copy", "tiled_mma", "wgmma"),
 )
 
-FAMILIES = (_SYNC, _INSTRUCTION_COPY, _BULK, _TMA, _TILED_MMA, _MMA, _WGMMA, _SPARSE, _COOPERATIVE_GEMM)
+FAMILIES = (_SYNC, _INSTRUCTION_COPY, _BULK, _TMA, _TILED_MMA, _MMA, _WGMMA, _SPARSE, _BLOCK_SCALING, _COOPERATIVE_GEMM)
 """All families, in the order of the documentation."""
 
 TO_NVGPU = "cute_dialect.cute_nvgpu.to_nvgpu"

@@ -50,7 +50,7 @@ def _rank(layout: Layout) -> int:
 
 
 def gemm_operands(
-    types: Sequence[Attribute], *, sparse: bool = False
+    types: Sequence[Attribute], *, sparse: bool = False, scaled: bool = False
 ) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
     """Return the atom and the layouts (V, first, second) of D, A, B, and C if given, of a gemm.
 
@@ -59,6 +59,7 @@ def gemm_operands(
     Args:
         types: the types of the MMA, D, A, B and optionally C.
         sparse: True if A must be sparse, False if it must be dense.
+        scaled: True if the atom must have scale factors, False if it must have none.
     """
     expect_operands(types, 4, 5)
     mma = types[0]
@@ -68,6 +69,10 @@ def gemm_operands(
     if sparse != atom.SPARSE:
         wanted, got = ("sparse", "dense") if sparse else ("dense", "sparse (see cute.sparse_gemm)")
         raise AlgebraError(f"operand #0 must be a {wanted} atom, got the {got} atom {atom}")
+    if scaled != atom.has_scales:
+        wanted, got = ("with", "without") if scaled else ("without", "with")
+        more = "" if scaled else " (see cute.scaled_gemm)"
+        raise AlgebraError(f"operand #0 must be an atom {wanted} scale factors, got one {got} them, {atom}{more}")
     plain: dict[str, Layout] = {}
     for i, (operand, t) in enumerate(zip("DABC", types[1:]), 1):
         expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
@@ -231,17 +236,17 @@ class MmaInstructionOp(InstructionOp):
     """One instruction ``D = A * B + C``. Each operand holds exactly the values of one atom."""
 
     WRITES = "first"
-    OPERANDS: ClassVar[str] = "DABC"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B", "C")
     FLAGS: ClassVar[int] = 0
     """Maximum number of trailing operands that are not tensors."""
 
     def check_types(self) -> None:
         """Raise AlgebraError unless the operands match the atom."""
-        n = len(self.OPERANDS)
-        expect_operands(self.operand_types, n, n + self.FLAGS)
         atom = self.properties["atom"]
         assert isinstance(atom, MmaAtomType)
-        for i, (operand, t) in enumerate(zip(self.OPERANDS, self.operand_types)):
+        operands = self.OPERANDS + (("SFA", "SFB") if atom.has_scales else ())
+        expect_operands(self.operand_types, len(operands), len(operands) + self.FLAGS)
+        for i, (operand, t) in enumerate(zip(operands, self.operand_types)):
             expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
             assert isinstance(t, MemRefType)
             check_one_atom(atom, operand, t)

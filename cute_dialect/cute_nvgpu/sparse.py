@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_attr_definition, operand_def, opt_operand_def, prop_def, traits_def
+from xdsl.irdl import irdl_attr_definition, operand_def, opt_operand_def, prop_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
@@ -20,6 +20,7 @@ from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp, gemm_modes, gemm_operands, plain_operand
+from cute_dialect.cute_nvgpu.mma import check_kind
 from cute_dialect.cute_nvgpu.tiled_mma import (
     LayoutTvOp,
     MakeFragmentOp,
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
 
 @irdl_attr_definition
 class MmaSpType(MmaAtomType):
-    """``!cute_nvgpu.atom.mma_sp<MxNxK, (D,A,B,C) [, saturate] [, selector = S]>``: ``mma.sp::ordered_metadata``.
+    """``!cute_nvgpu.atom.mma_sp<MxNxK, (D,A,B,C) [, saturate] [, selector = S] [, kind = KIND [, sf = SF, vec = V]]>``
+
+    ``mma.sp::ordered_metadata``.  A kind of ``mma_sync`` selects the instructions of sm_120; ``vec`` is that of the
+    dense atom.
 
     A is ``(M, K/2)``: half of each group of 4 elements in a row is kept (2 of tf32, 8 of 4-bit integers). The metadata
     E holds the positions of the kept elements (:class:`cute_dialect.arch.atom.Metadata`). ``selector`` chooses the
@@ -50,14 +54,18 @@ class MmaSpType(MmaAtomType):
     """
 
     name = "cute_nvgpu.atom.mma_sp"
-    OPTIONS: ClassVar[frozenset[str]] = frozenset({"saturate", "selector"})
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"saturate", "selector", "kind", "sf", "vec"})
     SPARSE: ClassVar[bool] = True
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        from cute_dialect.arch.table import find_mma_sp  # late: start-up
+        from cute_dialect.arch.table import find_mma_sp, find_narrow_mma  # late: start-up
 
-        row = find_mma_sp(key.shape, names, key.saturate)
+        check_kind(key)
+        if key.kind:
+            row = find_narrow_mma(key.shape, names, key.kind, key.sf, key.vec, sparse=True)
+        else:
+            row = find_mma_sp(key.shape, names, key.saturate)
         check_selector(row, key.selector)
         return row
 
@@ -138,14 +146,16 @@ class LayoutEOp(LayoutTvOp, operand="E"):
 # ----------------------------------------------------------------------------------------------------------------- gemm
 
 
-def sparse_gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
+def sparse_gemm_operands(
+    types: Sequence[Attribute], *, scaled: bool = False
+) -> tuple[MmaAtomType, dict[str, tuple[Layout, Layout, Layout]]]:
     """Return the atom and the layouts (V, first, second) of D, A, B, E, and C if given, of a sparse gemm.
 
     ``types`` are the types of the MMA, D, A, B, E and optionally C. Raises AlgebraError for operands that do not fit.
     """
     expect_operands(types, 5, 6)
     mma, d, a, b, e, *c = types
-    atom, modes = gemm_operands([mma, d, a, b, *c], sparse=True)
+    atom, modes = gemm_operands([mma, d, a, b, *c], sparse=True, scaled=scaled)
     expect(e, MemRefType, 4, "a !cute.memref, operand E")
     assert isinstance(e, MemRefType)
     layout = plain_operand(atom, "E", e)
@@ -214,22 +224,23 @@ class SparseGemmOp(EffectOp):
 class MmaSpOp(MmaInstructionOp):
     """Issues one ``mma.sp::ordered_metadata`` per warp. A holds the kept elements of its rows, E the metadata words.
 
-    Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E) {atom = ATOM} : (D, A, B, C, E) -> ()``
+    Syntax: ``cute_nvgpu.arch.mma_sp(%D, %A, %B, %C, %E [, %SFA, %SFB]) {atom = ATOM} : (D, A, B, C, E [, SFA, SFB]) -> ()``
 
     Each operand is a view of one thread's values of one atom. E is one register: one word of i32, or two words of i16,
-    of which the first is in the low half.
+    of which the first is in the low half. SFA and SFB are the scale factors of an atom that has them.
 
     Example:
         cute_nvgpu.arch.mma_sp(%d, %a, %b, %d, %e) {atom = !cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>} : (!cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<f16, rmem, align<16>, "(2,2,2):(1,2,4)">, !cute.memref<f16, rmem, align<16>, "(2,4):(1,2)">, !cute.memref<f32, rmem, align<16>, "(2,2):(1,2)">, !cute.memref<i16, rmem, align<4>, "2:1">) -> ()
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.mma_sp"
-    OPERANDS: ClassVar[str] = "DABCE"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B", "C", "E")
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
     c = operand_def(MemRefType)
     e = operand_def(MemRefType)
+    scales = var_operand_def(MemRefType)
     atom = prop_def(MmaSpType)
 
 
@@ -250,7 +261,7 @@ class WgmmaSpOp(MmaInstructionOp):
 
     name = "cute_nvgpu.arch.wgmma_sp"
     WRITES = "struct"
-    OPERANDS: ClassVar[str] = "DABE"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B", "E")
     FLAGS: ClassVar[int] = 1
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)

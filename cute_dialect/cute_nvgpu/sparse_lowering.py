@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.arch.atom import MmaAtom
+from cute_dialect.cute_nvgpu.mma_lowering import narrow_mma
 from cute_dialect.cute_nvgpu.sparse import MmaSpOp, SparseGemmOp, WgmmaSpOp, WgmmaSpType, sparse_gemm_operands
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import (
     REGISTERS,
@@ -75,7 +76,11 @@ TO_ARCH: Mapping[str, Callable[[Operation], None]] = {
 
 def _mma_sp(low: Lowering, op: Operation) -> None:
     atom, row = row_of(op)
-    d, a, b, c, e = op.operands
+    d, a, b, c, e = op.operands[:5]
+    if row.emit.kind == "narrow_mma":
+        (word,) = read_packed(low, e, None, i32)
+        narrow_mma(low, op, row, (word, atom.data.selector))
+        return
     parts = [read_operand(low, x, row.registers(o)) for x, o in ((a, "A"), (b, "B"), (c, "C"))]
     (metadata,) = read_packed(low, e, None, i32)
     selector = low.build.constant(atom.data.selector, i32)

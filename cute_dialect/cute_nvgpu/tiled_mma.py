@@ -6,6 +6,7 @@ row of the table (fragments, registers, lowering) is looked up on first use.
 * ``!cute_nvgpu.atom.universal_fma<1x1x1, (f32,f32,f32,f32)>``: one multiply-add of one thread;
 * ``!cute_nvgpu.atom.dot_product<1x1x4, (i32,i8,i8,i32)>``: ``dp4a`` and ``dp2a`` of one thread;
 * ``!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>``: ``mma.sync`` of a warp (of a quad-pair for 8x8x4 on f16);
+* ``!cute_nvgpu.atom.mma_sync<16x8x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>``: ``mma.sync`` with block scales;
 * ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, with a sparse A;
 * ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warpgroup;
 * ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` with a sparse A.
@@ -23,7 +24,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, TypeVar, cast
 
-from xdsl.dialects.builtin import i1, i16, i32
+from xdsl.dialects.builtin import Float8E4M3FNType, Float8E8M0FNUType, i1, i8, i16, i32
 from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import irdl_attr_definition, operand_def, result_def, traits_def
 from xdsl.parser import AttrParser
@@ -81,6 +82,9 @@ class MmaKey(NamedTuple):
         bit_op: "xor" or "and", for single bits.
         selector: the sparsity selector of a sparse A.
         negate: operands that are negated, "A", "B" or "AB".
+        kind: "f8f6f4", "mxf8f6f4", "mxf4" or "mxf4nvf4", for elements of 8 bits and less on sm_120.
+        sf: element type of scale factors, "f8E8M0FNU" or "ue4m3".
+        vec: elements along K of a dense A that share a factor.
     """
 
     shape: tuple[int, int, int]
@@ -91,6 +95,9 @@ class MmaKey(NamedTuple):
     bit_op: str = ""
     selector: int = 0
     negate: str = ""
+    kind: str = ""
+    sf: str = ""
+    vec: int = 0
 
 
 def element_name(element: Attribute) -> str:
@@ -107,7 +114,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
     """Options that may follow the types: a subset of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``,
-    ``negate``.
+    ``negate``, ``kind``, ``sf``, ``vec``.
     """
     ASYNCHRONOUS: ClassVar[bool] = False
     """True if the instruction is executed by a warpgroup, asynchronously."""
@@ -128,9 +135,12 @@ class MmaAtomType(Data[MmaKey], AtomType):
             while parser.parse_optional_punctuation(",") is not None:
                 key = cls._parse_option(parser, key)
             try:
-                find_atom(cls, key)
+                row = find_atom(cls, key)
             except AlgebraError as e:
                 parser.raise_error(str(e), at, parser.pos)
+            if row.scales is not None:
+                sparse = 1 if row.metadata is None else 2
+                key = key._replace(sf=row.scales.element, vec=row.scales.vector // sparse)
         return key
 
     @classmethod
@@ -157,6 +167,13 @@ class MmaAtomType(Data[MmaKey], AtomType):
             return key._replace(selector=parser.parse_integer(allow_boolean=False))
         if word in _NEGATES and "negate" in cls.OPTIONS:
             return key._replace(negate="".join(sorted({*key.negate, _NEGATES[word]})))
+        if word in ("kind", "sf") and word in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            name = parser.parse_identifier()
+            return key._replace(kind=name) if word == "kind" else key._replace(sf=name)
+        if word == "vec" and "vec" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            return key._replace(vec=parser.parse_integer(allow_boolean=False))
         several = {"bit_op": ("and", "xor"), "negate": tuple(_NEGATES)}
         known = [w for o in sorted(cls.OPTIONS) for w in several.get(o, (o,))]
         parser.raise_error(
@@ -181,6 +198,10 @@ class MmaAtomType(Data[MmaKey], AtomType):
         for word, operand in _NEGATES.items():
             if operand in key.negate:
                 printer.print_string(f", {word}")
+        if key.kind:
+            printer.print_string(f", kind = {key.kind}")
+        if key.sf:
+            printer.print_string(f", sf = {key.sf}, vec = {key.vec}")
         printer.print_string(">")
 
     @property
@@ -196,10 +217,22 @@ class MmaAtomType(Data[MmaKey], AtomType):
         raise NotImplementedError
 
     def element(self, operand: str) -> Attribute:
-        """Return the element type of operand A, B, C or D, or of E of a sparse atom."""
+        """Return the element type of operand A, B, C or D, of E, or of SFA or SFB.
+
+        Elements of 4 and 6 bits that are alone in a byte are ``i8``.
+        """
         if operand == "E":
             return {"i16": i16, "i32": i32}[self.row.element("E")]
+        if operand in ("SFA", "SFB"):
+            return Float8E8M0FNUType() if self.row.element(operand) == "f8E8M0FNU" else Float8E4M3FNType()
+        if operand in ("A", "B") and self.row.registers(operand).spare:
+            return i8
         return self.data.types["DABC".index(operand)]
+
+    @property
+    def has_scales(self) -> bool:
+        """True if the instruction has the operands SFA and SFB."""
+        return bool(self.data.sf)
 
     def threads(self) -> int:
         """Number of threads that execute the instruction together."""
@@ -350,9 +383,9 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 def tiled(data: TiledMmaData) -> TiledMma:
     """Return the partitioning of a tiled MMA. Raises AlgebraError if the atom layout or the permutation is invalid."""
     row = data.atom.row
-    if data.atom.SPARSE and not isinstance(data.permutation[-1], Underscore):
-        permutation = text.to_text(cast("Tile", data.permutation))
-        raise AlgebraError(f"the permutation of K must be _ for the sparse atom {data.atom}, got {permutation}")
+    if (data.atom.SPARSE or data.atom.has_scales) and not isinstance(data.permutation[-1], Underscore):
+        permutation, what = text.to_text(cast("Tile", data.permutation)), "sparse" if data.atom.SPARSE else "scaled"
+        raise AlgebraError(f"the permutation of K must be _ for the {what} atom {data.atom}, got {permutation}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
         raise AlgebraError(f"the atom layout or the permutation is not static ({both}); use static ones")
@@ -374,7 +407,7 @@ def tiled(data: TiledMmaData) -> TiledMma:
 def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
     """Return the partitioning of one operand of a tiled MMA; see :meth:`TiledMmaType.tiling`."""
     mma = tiled(data)
-    if not data.atom.SPARSE or operand not in ("A", "E"):
+    if not (data.atom.SPARSE and operand in ("A", "E")) and operand not in ("SFA", "SFB"):
         return mma
     row = data.atom.row
     m, n, _ = row.shape_mnk
@@ -395,7 +428,10 @@ def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str
 ATTRS: list[type[Attribute]] = [TiledMmaType]
 
 
-MODES = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")}
+MODES = {
+    **{"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N"), "D": ("M", "N"), "E": ("M", "K")},
+    **{"SFA": ("M", "K"), "SFB": ("N", "K")},
+}
 """Operand -> names of its two modes."""
 
 
@@ -459,6 +495,11 @@ class TiledMmaOp(OperandOp):
             raise AlgebraError(
                 f"operand #0 must be a tiled MMA of a sparse atom, because a dense atom has no operand E, got {mma}"
             )
+        if cls.OPERAND in ("SFA", "SFB") and not mma.atom.has_scales:
+            raise AlgebraError(
+                f"operand #0 must be a tiled MMA of an atom with scale factors (kind = mxf8f6f4, mxf4 or mxf4nvf4), "
+                f"got {mma}"
+            )
         return [cls.answer(mma, others)]
 
     @classmethod
@@ -471,7 +512,7 @@ class TiledMmaOp(OperandOp):
 
 
 def atom_layout(atom: MmaAtomType, operand: str) -> Layout:
-    """Return the thread-value layout of operand A, B, C or D of an atom, or of E of a sparse atom."""
+    """Return the thread-value layout of operand A, B, C, D, E, SFA or SFB of an atom."""
     return atom.row.layout(operand)
 
 

@@ -177,7 +177,7 @@ Multiply: TypeAlias = Callable[[Product], None]
 
 
 def multiply_by(make: type[Operation], product: Product) -> None:
-    """Lower a GEMM to one op ``make`` per instruction, with the operands D, A, B, C, and E if sparse."""
+    """Lower a GEMM to one op ``make`` per instruction, with D, A, B, C, E if sparse, and SFA and SFB if scaled."""
     site, _, c_tensor, atom, tiles, (m, n, k) = product
     c = tiles.get("C", tiles["D"])
     zero = zeros(site, atom) if c_tensor is None else None
@@ -187,6 +187,8 @@ def multiply_by(make: type[Operation], product: Product) -> None:
             operands = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step), source]
             if "E" in tiles:
                 operands.append(tiles["E"].at(i, step))
+            if "SFA" in tiles:
+                operands += [tiles["SFA"].at(i, step), tiles["SFB"].at(j, step)]
             site.add(make_op(make, operands, properties={"atom": atom}))
 
 

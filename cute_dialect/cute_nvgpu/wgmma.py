@@ -84,7 +84,7 @@ class WgmmaOp(MmaInstructionOp):
 
     name = "cute_nvgpu.arch.wgmma"
     WRITES = "struct"
-    OPERANDS: ClassVar[str] = "DAB"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B")
     FLAGS: ClassVar[int] = 1
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)

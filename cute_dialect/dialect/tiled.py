@@ -139,7 +139,7 @@ def check_copied(op: Operation, sides: Sequence[tuple[SSAValue, str]]) -> None:
         owner = value.owner
         if isinstance(owner, Operation) and owner.name.startswith(_PARTITIONS) and len(owner.operands) == 3:
             tiled, tensor, _ = owner.operands
-            check_whole(tiled.type, tensor.type, what, sliced, owner.name[-1])
+            check_whole(tiled.type, tensor.type, what, sliced, owner.name.rpartition("_")[2])
 
 
 def _before_slice(coord: Attribute, sliced: Sequence[object]) -> list[object]:

@@ -97,7 +97,7 @@ def _slice(op: Operation) -> _Slice | None:
     tiled = op.operands[0].type
     if not isinstance(tiled, TiledType):
         return None
-    return _Slice(op, op.operands[at], tiled, tiled.block_size(), tiled.shared_slice(op.name[-1]))
+    return _Slice(op, op.operands[at], tiled, tiled.block_size(), tiled.shared_slice(op.name.rpartition("_")[2]))
 
 
 def _missing(slices: Sequence[_Slice], block: Dim3) -> MissingSlices | None:

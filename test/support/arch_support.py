@@ -90,7 +90,8 @@ def mma_kernel(
     scalar = atom.family in ("fma", "dp4a", "dp2a")
     shared = atom.family in ("wgmma", "wgmma_sp")
     held_e = atom.metadata.registers if atom.metadata is not None else None
-    params = ["d", "a", "b", "c"] + (["e"] if held_e is not None else []) + (["image"] if shared else [])
+    factors = [] if atom.scales is None else ["sfa", "sfb"]
+    params = ["d", "a", "b", "c"] + (["e"] if held_e is not None else []) + factors + (["image"] if shared else [])
     body = [
         f".visible .entry {name}({', '.join(f'.param .u64 {p}' for p in params)})\n.reqntid "
         f"{max(atom.threads, 32 if atom.threads == 8 else atom.threads)}\n{{\n",
@@ -101,12 +102,15 @@ def mma_kernel(
     in_registers += [("a", atom.registers_a)] if atom.source_a == "rmem" else []
     in_registers += [("b", atom.registers_b)] if atom.source_b == "rmem" else []
     in_registers += [("e", held_e)] if held_e is not None else []
+    in_registers += [(name, atom.scales.registers) for name in factors if atom.scales is not None]
     for prefix, held in (*in_registers, ("d", atom.registers_d)):
         body.append(_declare(prefix, held))
     for prefix, held in in_registers:
         body.append(_move(prefix, held, store=False))
-    operands = {p: _group(_names(p, h), scalar or p == "e") for p, h in (*in_registers, ("d", atom.registers_d))}
-    operands["selector"] = str(selector)
+    operands = {
+        p: _group(_names(p, h), scalar or p in ("e", *factors)) for p, h in (*in_registers, ("d", atom.registers_d))
+    }
+    operands |= {"selector": str(selector), "byte_a": "0", "thread_a": "0", "byte_b": "0", "thread_b": "0"}
     if shared:
         body.append(f"  .shared .align 1024 .b8 tile[{max(smem, 1024)}];\n")
         body.append(

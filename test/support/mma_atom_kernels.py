@@ -133,7 +133,7 @@ def register_cases() -> Iterator[MmaCase]:
     """Yield all atoms with operands in registers. If two generations have the same atom, yield the older."""
     seen: set[Any] = set()
     for name in ATOMS:
-        if name.startswith("SM90_64x") or "_SPARSE_" in name:
+        if name.startswith(("SM90_64x", "SM120_")) or "_SPARSE_" in name:
             continue
         atom = ATOMS[name]
         if not isinstance(atom, MmaAtom):

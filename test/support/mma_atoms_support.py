@@ -12,6 +12,7 @@ from cute_dialect.arch.elements import bits_of
 if TYPE_CHECKING:
     from mma_atom_kernels import MmaCase
 
+    from cute_dialect.algebra.values import Layout
     from cute_dialect.arch.atom import MmaAtom
 
 RANGE = {
@@ -41,7 +42,12 @@ def numbers(rng: np.random.Generator, element: str, shape: tuple[int, ...]) -> n
 
 def positions(case: MmaCase, operand: str) -> np.ndarray:
     """Return the table's map ``(thread, value) -> row + rows*column`` of an operand as an array."""
-    threads, values = case.atom.layout(operand)
+    return positions_of(case.atom.layout(operand))
+
+
+def positions_of(layout: Layout) -> np.ndarray:
+    """Return a thread-value layout as an array."""
+    threads, values = layout
     first = np.array([evaluate(t, threads) for t in range(size(threads))])  # type: ignore[arg-type]
     second = np.array([evaluate(v, values) for v in range(size(values))])  # type: ignore[arg-type]
     return first[:, None] + second[None, :]

@@ -1,4 +1,5 @@
-"""ldmatrix, stmatrix, movmatrix, mma.sync and mma.sp with their fragment layouts.
+"""ldmatrix, stmatrix, movmatrix, mma.sync and mma.sp with their fragment layouts.  The MMAs of sm_120 (``kind::…``)
+have elements of 8, 6 and 4 bits, and scale factors per block along K.
 
 Fragments (PTX ISA "Matrix fragments for mma.m16n8k…"): with g = lane / 4, t = lane mod 4 and E elements per 32-bit
 register, element e of register r is at
@@ -24,16 +25,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
+from cute_dialect.arch.elements import bits_of as bits_of_element
 from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.compiler.undefined import origin_of, some, whole
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
 from cute_dialect.interp.instructions.moves import bits_of, enum_word
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text
+from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine.group import Group
 from cute_dialect.interp.machine.wgmma import expand, positions, words_of
 from cute_dialect.interp.memory.accesses import Site, load, store
@@ -407,13 +411,16 @@ def emit_quad_pairs(c: FnCompiler, op: Operation, majors: tuple[str, str], count
 
 
 def _mma(text: Text, s: Statement) -> None:
+    if ".kind::" in s.opcode:
+        _narrow_mma(text, s)
+        return
     m = re.fullmatch(
-        r"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.kind::\w+)?(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)",
+        r"mma\.sync\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col(\.satfinite)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)",
         s.opcode,
     )
-    if m is None or m[7] not in _ELEMENT_BITS:
+    if m is None or m[6] not in _ELEMENT_BITS:
         raise InterpError("unsupported", f"{s.opcode} is not supported")
-    mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[7], m[8], m[5] is not None)
+    mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[6], m[7], m[4] is not None)
     d, a, b, acc = ([text.slot(p) for p in s.parts(i)] for i in range(4))
     text.emit(s, _mma_step(text.c, mma, a, b, acc, d))
 
@@ -567,6 +574,9 @@ _MMA_SP = re.compile(
 
 
 def _mma_sp(text: Text, s: Statement) -> None:
+    if ".kind::" in s.opcode:
+        _narrow_mma(text, s)
+        return
     m = _MMA_SP.fullmatch(s.opcode)
     if m is None or len(s.operands) != 6:
         raise InterpError("unsupported", f"{s.opcode} is not supported")
@@ -575,6 +585,147 @@ def _mma_sp(text: Text, s: Statement) -> None:
     row = row_of(shape, m[6], m[7], m[4] is not None, m[5])
     used = Registers(a, b, c, text.slot(s.operands[4]), text.slot(s.operands[5]), d)
     text.emit(s, compile_mma(text.c, row, used))
+
+
+# ------------------------------------------------------------------------------------------------------- MMAs of sm_120
+
+
+_NARROW = re.compile(
+    r"mma\.(sync|sp::ordered_metadata\.sync)\.aligned\.m(\d+)n(\d+)k(\d+)\.row\.col\.kind::(\w+)"
+    r"(?:\.block_scale\.scale_vec::(\d)X)?\.(\w+)\.(\w+)\.(\w+)\.(\w+)(?:\.(\w+))?"
+)
+
+
+class Factors(NamedTuple):
+    """A scale operand: its slot, the byte of the first factor, and the lanes of four that hold it (thread id)."""
+
+    slot: int
+    byte: int
+    thread: int
+
+
+@lru_cache(maxsize=16)
+def _values(element: str, packed: bool) -> Array:
+    """Return the number of each byte, or of each half of a byte, as f64.  A 4-bit element is in bits 5 to 2."""
+    codes = np.arange(16 if packed else 256, dtype=np.uint8)
+    if element == "ue4m3":
+        return codes.view(ml_dtypes.float8_e4m3fn).astype(np.float64)
+    bits = bits_of_element(element)
+    if not packed and bits < 8:
+        codes = codes >> 2 & 15 if bits == 4 else codes & 63
+    return codes.view(float_leaf(element).dtype).astype(np.float64)
+
+
+def _narrow_operand(row: MmaAtom, operand: str, registers: list[Array]) -> Array:
+    """Return the matrix `(warps, rows, K)` of the registers of A or B, `(warps, 32)` each."""
+    words = np.ascontiguousarray(np.stack(registers, axis=-1)).view(np.uint8)
+    packed = row.registers(operand).values == 8
+    if packed:
+        words = np.stack([words & 15, words >> 4], axis=-1).reshape(*words.shape[:-1], -1)
+    return _tile(row, operand, _values(row.element(operand), packed)[words])
+
+
+def _factors(row: MmaAtom, operand: str, word: Array, used: Factors, ask: Array) -> Array:
+    """Return the scale factors `(warps, rows, blocks)` of a register, `(warps, 32)`."""
+    held = row.scales
+    assert held is not None
+    count = held.registers.values
+    codes = np.stack(
+        [word.view(np.uint32) >> np.uint32(8 * (used.byte + i)) & np.uint32(255) for i in range(count)], -1
+    )
+    lanes = LANE % 4 // (2 if operand == "SFA" else 1) == used.thread
+    if held.element == "ue4m3":
+        negative = (codes >= 128).any(-1) & lanes & ask[:, None]
+        if negative.any():
+            warp, lane = (int(x[0]) for x in np.nonzero(negative))
+            raise Fault("argument", f"mma: a ue4m3 factor of {operand} has its highest bit set", warp * 32 + lane)
+    rows, columns = row.tile(operand)
+    flat = np.zeros((word.shape[0], rows * columns))
+    flat[:, positions(row.layout(operand))[lanes]] = _values(held.element, False)[codes][:, lanes]
+    return np.repeat(flat.reshape(-1, columns, rows).transpose(0, 2, 1), held.vector, axis=2)
+
+
+def compile_narrow_mma(c: FnCompiler, row: MmaAtom, used: Registers, scales: Sequence[Factors]) -> Step:
+    """Return the step of an MMA of sm_120.  ``used.e`` and ``used.selector`` are -1 for a dense A."""
+    leaves = {s: c.leaf_of(s) for s in (*used.a, *used.b, *used.c, *used.outs, *(f.slot for f in scales))}
+    accumulator = np.dtype(np.float16 if row.d == "f16" else np.float32)
+    c.fn.collective = True
+
+    def words(R: Regs, g: Group, slot: int) -> Array:
+        return bits_of(to_lanes(R[slot], leaves[slot], g.lanes), leaves[slot], g.lanes).view(np.int32).reshape(-1, 32)
+
+    def step(R: Regs, g: Group) -> None:
+        warps = g.lanes // 32
+        if g.mask.n:
+            whole_warps(g, "mma")
+        ask = np.asarray(g.mask.array.reshape(warps, 32).any(axis=1))
+        a = _narrow_operand(row, "A", [words(R, g, s) for s in used.a])
+        b = _narrow_operand(row, "B", [words(R, g, s) for s in used.b])
+        if row.metadata is not None:
+            selector = int(active_uniform(R[used.selector], g.mask, "the sparsity selector")) if g.mask.n else 0
+            if not 0 <= selector < row.metadata.selectors:
+                last = row.metadata.selectors - 1
+                raise Fault("argument", f"mma.sp: the sparsity selector must be 0 to {last}, got {selector}")
+            e = to_lanes(R[used.e], _I32, g.lanes).reshape(warps, 32).view(np.uint32)
+            held = words_of(row.metadata, row.shape_mnk[0], row.tile("E")[1], e, selector)
+            a = expand(row.metadata, a, held, ask, selector, "mma.sp")
+        for operand, side, factors in zip(("SFA", "SFB"), (a, b), scales):
+            side *= _factors(row, operand, words(R, g, factors.slot), factors, ask)
+        parts = np.stack([words(R, g, s) for s in used.c], axis=-1)
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = a @ b.transpose(0, 2, 1) + _tile(
+                row, "C", np.ascontiguousarray(parts).view(accumulator).astype(np.float64)
+            )
+            flat = total.transpose(0, 2, 1).reshape(warps, -1)
+            result = np.ascontiguousarray(flat[:, positions(row.layout_c)].astype(accumulator))
+        registers = result.view(np.int32).reshape(g.lanes, -1)
+        for i, s in enumerate(used.outs):
+            own = np.ascontiguousarray(registers[:, i])
+            R[s] = own.view(leaves[s].dtype).reshape(g.lanes, *leaves[s].shape)
+
+    return step
+
+
+def _narrow_mma(text: Text, s: Statement) -> None:
+    from cute_dialect.arch.elements import by_ptx  # late: start-up
+    from cute_dialect.arch.errors import AtomError  # late: start-up
+    from cute_dialect.arch.table import find_narrow_mma  # late: start-up
+
+    m = _NARROW.fullmatch(s.opcode)
+    if m is None or m[7] != m[10]:
+        raise InterpError("unsupported", f"{s.opcode} is not supported")
+    sparse = m[1] != "sync"
+    shape = (int(m[2]), int(m[3]), int(m[4]))
+    d, a, b = (by_ptx(name) for name in m.group(7, 8, 9))
+    blocks = int(m[6] or 0)
+    try:
+        factor = by_ptx(m[11]) if m[11] else ""
+        vector = shape[2] // (2 * blocks if sparse else blocks) if blocks else 0
+        row = find_narrow_mma(shape, (d, a, b, d), m[5], factor, vector, sparse)
+    except AtomError as e:
+        raise InterpError("unsupported", str(e)) from None
+    wanted = 4 + (2 if sparse else 0) + (4 if row.scales is not None else 0)
+    if len(s.operands) != wanted:
+        raise InterpError("unsupported", f"{s.opcode} takes {wanted} operands, got {len(s.operands)}")
+    outs, *inputs = ([text.slot(p) for p in s.parts(i)] for i in range(4))
+    e, selector = (text.slot(s.operands[4]), text.slot(s.operands[5])) if sparse else (-1, -1)
+    first = 6 if sparse else 4
+    scales = (
+        [_scale(text, s, first + 2 * i, operand, blocks) for i, operand in enumerate(("SFA", "SFB"))] if blocks else []
+    )
+    used = Registers(*inputs, e, selector, outs)
+    text.emit(s, compile_narrow_mma(text.c, row, used, scales))
+
+
+def _scale(text: Text, s: Statement, at: int, operand: str, blocks: int) -> Factors:
+    ids = [number(part) for part in s.parts(at + 1)]
+    bytes_, threads = range(0, 4, blocks), range(2 if operand == "SFA" else 4)
+    if len(ids) != 2 or ids[0] not in bytes_ or ids[1] not in threads:
+        known = f"a byte of {', '.join(map(str, bytes_))} and a thread of {', '.join(map(str, threads))}"
+        raise InterpError(
+            "unsupported", f"{s.opcode}: {operand} has {s.operands[at + 1]}; write {{byte, thread}}, {known}"
+        )
+    return Factors(text.slot(s.operands[at]), int(ids[0]), int(ids[1]))
 
 
 OPS: dict[str, Builder] = {

@@ -28,7 +28,8 @@ from cute_dialect.lang.tracing.tracer import current, op_class
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Boolean, Numeric
 from cute_dialect.lang.values.indexing import check_part, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
-from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, of_payload
+from cute_dialect.lang.values.layout_functions import filter_zeros
+from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, make_layout, of_payload
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.lang.values.pointers import element_class
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
@@ -303,6 +304,14 @@ class TiledMma(Tiled):
         """Return the shape ``(V, RestM, RestK)`` of a thread's partition of E, for a shape (M, K) in words."""
         return self._shape("E", shape_mk)
 
+    def partition_shape_SFA(self, shape_mk: Shape) -> Shape:
+        """Return the shape ``(V, RestM, RestK)`` of a thread's partition of SFA, for a shape (M, K / vec)."""
+        return self._shape("SFA", shape_mk)
+
+    def partition_shape_SFB(self, shape_nk: Shape) -> Shape:
+        """Return the shape ``(V, RestN, RestK)`` of a thread's partition of SFB, for a shape (N, K / vec)."""
+        return self._shape("SFB", shape_nk)
+
     def _fragment(self, operand: str, source: Any) -> Tensor:
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
@@ -345,6 +354,14 @@ class TiledMma(Tiled):
     def make_fragment_E(self, source: Tensor | Shape) -> Tensor:
         """Return registers for a partition of the sparse metadata E or its shape."""
         return self._fragment("E", source)
+
+    def make_fragment_SFA(self, source: Tensor | Shape) -> Tensor:
+        """Return registers for a partition of the scale factors of A or its shape."""
+        return self._fragment("SFA", source)
+
+    def make_fragment_SFB(self, source: Tensor | Shape) -> Tensor:
+        """Return registers for a partition of the scale factors of B or its shape."""
+        return self._fragment("SFB", source)
 
     # ------------------------------------------------------------------------------------------------------ describe
 
@@ -407,6 +424,14 @@ class ThrMma(TiledMma):
         """Return the thread's partition of the sparse metadata E, a tensor of words (M, K / columns, …)."""
         return self._partition("E", tensor)
 
+    def partition_SFA(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition of the scale factors of A, a tensor (M, K / vec, …)."""
+        return self._partition("SFA", tensor)
+
+    def partition_SFB(self, tensor: Tensor) -> Tensor:
+        """Return the thread's partition of the scale factors of B, a tensor (N, K / vec, …)."""
+        return self._partition("SFB", tensor)
+
 
 # --------------------------------------------------------------------------------------------------------------- making
 
@@ -465,8 +490,8 @@ def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
 def gemm(
     mma: TiledMma | MmaAtom,
     d: Tensor,
-    a: Tensor,
-    b: Tensor,
+    a: Tensor | Sequence[Tensor],
+    b: Tensor | Sequence[Tensor],
     c: Tensor | None = None,
     *,
     accumulate: Condition | None = None,
@@ -477,7 +502,7 @@ def gemm(
     Args:
         mma: a tiled MMA or an MMA atom.
         d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and N,
-            may be absent.
+            may be absent. For an MMA with block scales, ``a`` is ``[A, SFA]`` and ``b`` is ``[B, SFB]``.
         accumulate: add to D. For ``wgmma`` it may be a run-time Boolean, and defaults to ``Field.ACCUMULATE`` if set.
         thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
             threads of the tiled MMA multiply together.
@@ -487,6 +512,9 @@ def gemm(
     if thread is not None:
         _cooperative(mma, atom, d, a, b, accumulate if accumulate is not None else c is not None, thread)
         return
+    if atom.type.has_scales:
+        _scaled_gemm(mma, d, (a, b), None, c, accumulate)
+        return
     operands = _operands(atom, what, d, a, b)
     ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
     _emit_product(
@@ -494,13 +522,59 @@ def gemm(
     )
 
 
+def _scaled_gemm(
+    mma: TiledMma | MmaAtom,
+    d: Tensor,
+    pairs: tuple[object, object],
+    e: Tensor | None,
+    c: Tensor | None,
+    accumulate: Condition | None,
+) -> None:
+    what = "cute.gemm" if e is None else "cute.sparse_gemm"
+    atom, value = _mma_of(mma, what)
+    parts: list[Sequence[Tensor]] = []
+    for name, pair in zip(("a", "b"), pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise KernelTypeError(
+                "F254", f"{what}: {name} must be [{name.upper()}, SF{name.upper()}] for {atom.type}, got {pair!r}"
+            )
+        parts.append(pair)
+    (a, sfa), (b, sfb) = parts
+    operands = _operands(atom, what, d, a, b, *([] if e is None else [e]))
+    operands += [tensor_operand(_factors(atom, t, n), what, n) for t, n in ((sfa, "SFA"), (sfb, "SFB"))]
+    ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
+    _emit_product("cute.scaled_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)
+
+
+def _factors(atom: MmaAtom, tensor: Tensor, operand: str) -> Tensor:
+    """Return a tensor of scale factors with one value per block in mode V.
+
+    Programs may give mode V the extent of K instead: factors repeat by modes of stride 0, which are removed.
+    """
+    if not isinstance(tensor, Tensor) or not is_static(tensor.shape_payload):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return tensor
+    layout = tensor.layout
+    assert isinstance(layout, Layout)
+    modes = [layout[i] for i in range(len(layout.shape))] if isinstance(layout.shape, tuple) else [layout]
+    k, columns = atom.shape_mnk[2], atom.type.row.tile(operand)[1]
+    if size(modes[0].payload.shape) != k or k == columns:
+        return tensor
+    modes[0] = filter_zeros(modes[0])
+    if not isinstance(layout.shape, tuple):
+        return tensor.with_layout(modes[0])
+    return tensor.with_layout(make_layout(tuple(m.shape for m in modes), stride=tuple(m.stride for m in modes)))
+
+
 def sparse_gemm(
-    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor, b: Tensor, e: Tensor, c: Tensor | None = None, *,
-    accumulate: Condition | None = None,
+    mma: TiledMma | MmaAtom, d: Tensor, a: Tensor | Sequence[Tensor], b: Tensor | Sequence[Tensor], e: Tensor,
+    c: Tensor | None = None, *, accumulate: Condition | None = None,
 ) -> None:  # fmt: skip
     """Compute a GEMM with a sparse A; see :func:`gemm`. A holds the kept elements, E the metadata that locates them."""
     what = "cute.sparse_gemm"
     atom, value = _mma_of(mma, what)
+    if atom.type.has_scales:
+        _scaled_gemm(mma, d, (a, b), e, c, accumulate)
+        return
     operands = _operands(atom, what, d, a, b, e)
     ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
     _emit_product("cute.sparse_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.lang.nvgpu.common import OperandMajorMode, check_kind, major_text, triple
-from cute_dialect.lang.values.dtypes import Boolean, Float16, Float32, Float64, Int32, TFloat32
+from cute_dialect.lang.values.dtypes import (
+    Boolean,
+    Float4E2M1FN,
+    Float8E4M3FN,
+    Float8E8M0FNU,
+    Float16,
+    Float32,
+    Float64,
+    Int32,
+    TFloat32,
+)
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
@@ -17,10 +27,15 @@ __all__ = [
     "LdMatrix8x8x16bOp",
     "LdMatrix8x16x8bOp",
     "MmaB1Op",
+    "MmaF8F6F4Op",
     "MmaF16BF16Op",
     "MmaF64Op",
     "MmaFP8Op",
     "MmaI8Op",
+    "MmaMXF4NVF4Op",
+    "MmaMXF4Op",
+    "MmaMXF8F6F4Op",
+    "MmaMXF8Op",
     "MmaSparseOp",
     "MmaTF32Op",
     "MovMatrixOp",
@@ -176,6 +191,100 @@ class MmaFP8Op(MmaOp):
         return _text(self, (self.acc_dtype, self.ab_dtype, b))
 
 
+_NARROW = ("Float8E4M3FN", "Float8E5M2", "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN")
+
+
+@dataclass(frozen=True)
+class MmaF8F6F4Op(MmaOp):
+    """``mma.sync`` 16x8x32 of floats of 8, 6 and 4 bits into Float32 or Float16 (sm_120a, sm_120f).
+
+    The fragments of operands of 6 and 4 bits are Int8: an element of 6 bits is in the low bits, one of 4 bits in bits 5
+    to 2.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric] = Float32
+    shape_mnk: tuple[int, int, int] = (16, 8, 32)
+
+    def atom_text(self) -> str:
+        check_kind(self.a_dtype, _NARROW, f"warp.{self.name}: a_dtype")
+        check_kind(self.b_dtype, _NARROW, f"warp.{self.name}: b_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"warp.{self.name}: acc_dtype")
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), "kind = f8f6f4")
+
+
+def _scaled(
+    op: MmaMXF8F6F4Op | MmaMXF8Op | MmaMXF4Op | MmaMXF4NVF4Op,
+    types: tuple[type[Numeric], type[Numeric]],
+    known: tuple[str, ...],
+    factors: str,
+    kind: str,
+) -> str:
+    a, b = types
+    for name, dtype in (("a_dtype", a), ("b_dtype", b)):
+        check_kind(dtype, known, f"warp.{op.name}: {name}")
+    check_kind(op.acc_dtype, ("Float32",), f"warp.{op.name}: acc_dtype")
+    check_kind(op.sf_dtype, (factors,), f"warp.{op.name}: sf_dtype")
+    return _text(op, (op.acc_dtype, a, b), f"kind = {kind}")
+
+
+@dataclass(frozen=True)
+class MmaMXF8F6F4Op(MmaOp):
+    """``mma.sync`` 16x8x32 of floats of 8, 6 and 4 bits with a Float8E8M0FNU factor per 32 elements (sm_120a, sm_120f).
+
+    Fragments are those of :class:`MmaF8F6F4Op`.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric] = Float32
+    sf_dtype: type[Numeric] = Float8E8M0FNU
+    shape_mnk: tuple[int, int, int] = field(default=(16, 8, 32), kw_only=True)
+
+    def atom_text(self) -> str:
+        return _scaled(self, (self.a_dtype, self.b_dtype), _NARROW, "Float8E8M0FNU", "mxf8f6f4")
+
+
+@dataclass(frozen=True)
+class MmaMXF8Op(MmaOp):
+    """``mma.sync`` 16x8x32 of 8-bit floats of one type with a Float8E8M0FNU factor per 32 elements."""
+
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric] = Float32
+    sf_dtype: type[Numeric] = Float8E8M0FNU
+    shape_mnk: tuple[int, int, int] = field(default=(16, 8, 32), kw_only=True)
+
+    def atom_text(self) -> str:
+        return _scaled(self, (self.ab_dtype, self.ab_dtype), _FP8, "Float8E8M0FNU", "mxf8f6f4")
+
+
+@dataclass(frozen=True)
+class MmaMXF4Op(MmaOp):
+    """``mma.sync`` 16x8x64 of Float4E2M1FN with a Float8E8M0FNU factor per 32 elements (sm_120a, sm_120f)."""
+
+    ab_dtype: type[Numeric] = Float4E2M1FN
+    acc_dtype: type[Numeric] = Float32
+    sf_dtype: type[Numeric] = Float8E8M0FNU
+    shape_mnk: tuple[int, int, int] = field(default=(16, 8, 64), kw_only=True)
+
+    def atom_text(self) -> str:
+        return _scaled(self, (self.ab_dtype, self.ab_dtype), ("Float4E2M1FN",), "Float8E8M0FNU", "mxf4")
+
+
+@dataclass(frozen=True)
+class MmaMXF4NVF4Op(MmaOp):
+    """``mma.sync`` 16x8x64 of Float4E2M1FN with a Float8E4M3FN factor per 16 elements, without sign."""
+
+    ab_dtype: type[Numeric] = Float4E2M1FN
+    acc_dtype: type[Numeric] = Float32
+    sf_dtype: type[Numeric] = Float8E4M3FN
+    shape_mnk: tuple[int, int, int] = field(default=(16, 8, 64), kw_only=True)
+
+    def atom_text(self) -> str:
+        return _scaled(self, (self.ab_dtype, self.ab_dtype), ("Float4E2M1FN",), "Float8E4M3FN", "mxf4nvf4")
+
+
 @dataclass(frozen=True)
 class MmaB1Op(MmaOp):
     """``mma.sync`` of single bits, combined by xor or and; the set bits are counted into Int32."""
@@ -191,12 +300,14 @@ class MmaB1Op(MmaOp):
 class MmaSparseOp(MmaOp):
     """``mma.sp``: an MMA whose A is 2:4 sparse and stored compressed.
 
-    The elements are Float16, BFloat16, TFloat32, 8-bit floats, or 8-bit or 4-bit integers.
+    The elements are Float16, BFloat16, TFloat32, 8-bit floats, or 8-bit or 4-bit integers. On sm_120a, ``kind``
+    selects floats of 8, 6 and 4 bits.
 
     Args:
         b_dtype: the type of B, if it differs from that of A.
         selector: which threads provide the sparsity metadata.
         saturate: True to saturate integer sums.
+        kind: f8f6f4, or with scale factors mxf8f6f4, mxf4 or mxf4nvf4.
     """
 
     ab_dtype: type[Numeric] = Float16
@@ -205,10 +316,12 @@ class MmaSparseOp(MmaOp):
     selector: int = 0
     b_dtype: type[Numeric] | None = field(default=None, kw_only=True)
     saturate: bool = field(default=False, kw_only=True)
+    kind: str = field(default="", kw_only=True)
 
     def atom_text(self) -> str:
         types = (self.acc_dtype, self.ab_dtype, self.b_dtype or self.ab_dtype)
         more = ("saturate" if self.saturate else "", f"selector = {self.selector}" if self.selector else "")
+        more += (f"kind = {self.kind}" if self.kind else "",)
         return _text(self, types, *more, kind="mma_sp")
 
 

@@ -306,7 +306,7 @@ ONE_WD = '!cute.memref<f32, rmem, "(2,2,8):(1,2,4)">'
 @pytest.mark.parametrize(
     ("cls", "types", "properties", "message"),
     [
-        (MmaSyncOp, (ONE_D, ONE_A, ONE_B), {"atom": F16}, "expected 4 operands, got 3"),
+        (MmaSyncOp, (ONE_D, ONE_A, ONE_B), {"atom": F16}, "expected at least 4 operands, got 3"),
         (
             MmaSyncOp,
             (ONE_D, ONE_A, ONE_B, ONE_D),

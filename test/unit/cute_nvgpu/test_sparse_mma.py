@@ -218,7 +218,7 @@ ONE = (
 @pytest.mark.parametrize(
     ("types", "atom", "message"),
     [
-        (ONE[:4], F16, "expected 5 operands, got 4"),
+        (ONE[:4], F16, "expected at least 5 operands, got 4"),
         (ONE, DENSE, "property 'atom' has the wrong type"),
         ((*ONE[:4], '!cute.memref<i16, rmem, "4:1">'), F16, "E has 4 values in 4:1.* needs 2"),
         ((*ONE[:4], '!cute.memref<i32, rmem, "1:0">'), F16, "operand E has elements i32"),
