@@ -149,8 +149,7 @@ PACKED: list[tuple[str, list[tuple[int, int]], tuple[int, int, int], dict[str, A
 ]
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample(PACKED[-1][0])
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "lengths", "heads", "options"), PACKED, ids=[case[0] for case in PACKED])
 def test_gradients_of_packed_sequences(name: str, lengths: Any, heads: Any, options: Any) -> None:
     c = backward_config_named(name)

@@ -139,6 +139,7 @@ def test_gradients_of_norms(op: str, takes: str, n: int, rows: int) -> None:
         assert np.allclose(parts[0, pitch * i : pitch * i + n], sums, rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.sample("layernorm-f32-63", "softmax-f16-39")
 @pytest.mark.parametrize(
     ("op", "element", "n"),
     [

@@ -71,8 +71,7 @@ def check(result: Any, logs: Any, q: Any, sequences: list[Any], **given: Any) ->
         assert (same | (np.abs(logs[b] - np.where(same, 0, want_logs)) < 1e-5)).all()
 
 
-@pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
-@pytest.mark.sample("128-3-1-2")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "queries", "share", "split"),
     [

@@ -174,14 +174,21 @@ def test_states_follow_the_generator_of_torch() -> None:
     with here(Seen()) as seen, patch.object(attention_calls, "_KNOWN", known):
         for _ in range(2):
             torch.manual_seed(5)
-            found += [op.attention(q, q, q, dropout_p=0.5) for _ in range(2)]
+            found += [op.attention(q, q, q, dropout_p=0.5, lse=True)[0] for _ in range(2)]
     assert seen.first == 1 and seen.again == 3 and len(known) == 1
     assert torch.equal(found[0], found[2]) and torch.equal(found[1], found[3])
     assert not torch.equal(found[0], found[1])
     torch.manual_seed(5)
     state = torch.randint(1 << 62, (2,))
-    explicit = op.attention(q, q, q, dropout_p=0.5, rng_state=state, device="cpu")
+    explicit, _ = op.attention(q, q, q, dropout_p=0.5, rng_state=state, lse=True, device="cpu")
     assert torch.equal(explicit, found[0])
+
+
+@pytest.mark.slow
+def test_other_functions_draw_the_same_states() -> None:
+    q = normal(1, 1, 16, 64)
+    torch.manual_seed(5)
+    explicit = op.attention(q, q, q, dropout_p=0.5, device="cpu")
     torch.manual_seed(5)
     assert torch.equal(op.scaled_dot_product_attention(q, q, q, dropout_p=0.5, device="cpu"), explicit)
     torch.manual_seed(5)

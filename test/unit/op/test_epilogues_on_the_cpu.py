@@ -231,6 +231,7 @@ def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
     assert all(torch.equal(found[name].double(), want[name]) for name in want)
 
 
+@pytest.mark.sample("64x96-c1t-q9-True")
 @pytest.mark.parametrize(
     ("name", "reduced"), [("64x96-c1t-q9", True), ("64x96-c2d-q10", False), ("128x96-c1-q6", True)]
 )

@@ -52,6 +52,7 @@ def check(arrays: list[Any], target: Any, chunk: int | None, grad: Any = None, *
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_three_chunks(reduction: str) -> None:
     arrays, target = data(20, 24, 43, torch.bfloat16)
@@ -59,7 +60,7 @@ def test_three_chunks(reduction: str) -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("torch.float16")
+@pytest.mark.sample("torch.bfloat16")
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
 def test_label_smoothing(dtype: Any) -> None:
     arrays, target = data(9, 40, 21, dtype, bias=False)
@@ -78,7 +79,7 @@ def test_sizes(k: int, classes: int, chunk: int, smoothing: float, dtype: Any) -
     check(arrays, target, chunk, normal(13, dtype=torch.float32), reduction="none", label_smoothing=smoothing)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 @pytest.mark.parametrize("k, classes", [(1, 3), (8, 1)])
 def test_a_weight_of_one_row_or_column(k: int, classes: int) -> None:
     """Epilogues would broadcast the matrices of its gradient."""
@@ -109,6 +110,7 @@ def test_more_dimensions_and_fewer_gradients() -> None:
     assert losses.shape == (3, 4) and (losses.view(12)[1::4] == 0).all()
 
 
+@pytest.mark.sample("mean", "none")
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_no_targets_and_no_rows(reduction: str) -> None:
     """Without targets a mean is NaN and gradients are 0, as in torch."""
@@ -121,7 +123,7 @@ def test_no_targets_and_no_rows(reduction: str) -> None:
         assert all([(t.grad == 0).all() and t.grad.shape == t.shape for t in arrays])
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_small_gradients_of_f16() -> None:
     """A mean over many rows divides gradients of f16 to values that f16 would round to 0."""
     arrays, target = data(512, 8, 16, torch.float16, bias=False)

@@ -39,6 +39,7 @@ def check(found: Any, x: Any, w: Any, bias: Any = 0.0) -> None:
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("4-32-f32-True", "8-0-f32-False")
 @pytest.mark.parametrize("signed", [True, False])
 @pytest.mark.parametrize(("bits", "group", "scale"), [(4, 32, "f32"), (8, 64, "bf16"), (4, 0, "f16"), (8, 0, "f32")])
 def test_one_integer_per_element(bits: int, group: int, scale: str, signed: bool) -> None:
@@ -52,6 +53,7 @@ def test_one_integer_per_element(bits: int, group: int, scale: str, signed: bool
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample("32-bf16-bfloat16")
 @pytest.mark.parametrize(("group", "scale", "dtype"), [(0, "f32", BF16), (32, "bf16", BF16), (64, "f16", np.float16)])
 def test_floats(group: int, scale: str, dtype: Any) -> None:
     """Weights of e4m3. A NaN makes its row of weights NaN, and with groups the unpacked weights of its group."""
@@ -466,7 +468,10 @@ def test_saved_and_moved() -> None:
 
 @pytest.mark.end_to_end
 def test_safe_to_load() -> None:
-    """The class is registered where torch is imported first."""
+    """The classes are registered where torch is imported first."""
     pytest.importorskip("torch")
-    code = "import torch; from cute_dialect import op; assert op.PackedWeight in torch.serialization.get_safe_globals()"
+    code = (
+        "import torch; from cute_dialect import op; "
+        "assert {op.PackedWeight, op.SparseWeight} <= set(torch.serialization.get_safe_globals())"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
