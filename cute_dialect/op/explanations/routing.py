@@ -11,7 +11,7 @@ route of 4096 x 128 bf16 to 8 experts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -19,8 +19,7 @@ from typing import Any
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.rows.dispatch import sort_blocks
 from cute_dialect.kernels.rows.route import RouteConfig
-from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError
+from cute_dialect.op.errors import ArgumentError, ShapeError
 from cute_dialect.op.execute.routing import (
     combine_kernel,
     copy_kernel,
@@ -29,7 +28,7 @@ from cute_dialect.op.execute.routing import (
     sort_kernel,
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
-from cute_dialect.op.explanations.rows import DRAM
+from cute_dialect.op.explanations.rows import DRAM, shape_and_type
 from cute_dialect.op.problems.routing import (
     DISPATCHED,
     NUMBERS,
@@ -74,7 +73,7 @@ def explain_route(
     for name in given:
         if name not in RouteSettings._fields:
             raise ArgumentError(f"explain: route is not explained with {name}; omit it")
-    shape, element = _described("route", "logits", logits, element, ROUTED)
+    shape, element = shape_and_type("route", "logits", logits, element, ROUTED)
     c, rows = RouteSettings(**given).config(element, shape[-1], has_bias), prod(shape[:-1])
     size = rows * (c.experts * BITS[element] // 8 + 8 * c.k)
     kernel = route_kernel(c)
@@ -110,8 +109,8 @@ def explain_token_dispatch(x: Any, experts: Any, num_experts: Any, element: str)
         x, experts: arrays, or their shapes; indices of experts are i32 if given as a shape.
         element: type of ``x`` if it is a shape.
     """
-    shape, element = _described("dispatch", "x", x, element, DISPATCHED)
-    pairs, numbers = _described("dispatch", "experts", experts, "i32", NUMBERS)
+    shape, element = shape_and_type("dispatch", "x", x, element, DISPATCHED)
+    pairs, numbers = shape_and_type("dispatch", "experts", experts, "i32", NUMBERS)
     if pairs[:-1] != shape[:-1]:
         raise ShapeError(f"dispatch: experts has shape {pairs}; it must have {(*shape[:-1], 'k')}, as x has {shape}")
     e, c = check_experts(num_experts), rows_config("dispatch", element, shape[-1], pairs, False)
@@ -128,8 +127,8 @@ def explain_token_dispatch(x: Any, experts: Any, num_experts: Any, element: str)
 
 def explain_token_combine(y: Any, order: Any, weights: Any, element: str) -> RowsExplanation:
     """Explain ``combine``; see :func:`explain_token_dispatch`."""
-    shape, element = _described("combine", "y", y, element, ROUTED)
-    pairs, _ = _described("combine", "order", order, "i32", ("i32",))
+    shape, element = shape_and_type("combine", "y", y, element, ROUTED)
+    pairs, _ = shape_and_type("combine", "order", order, "i32", ("i32",))
     if shape[:-1] != (prod(pairs),):
         raise ShapeError(f"combine: y has shape {shape}; it must have {(prod(pairs), shape[-1])}")
     c = rows_config("combine", element, shape[-1], pairs, weights is not None)
@@ -139,17 +138,3 @@ def explain_token_combine(y: Any, order: Any, weights: Any, element: str) -> Row
         operation="combine", kernel=kernel.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,),
         element=element, tokens=tokens, k=c.k, columns=shape[-1],
     )  # fmt: skip
-
-
-def _described(call: str, name: str, x: Any, element: str, allowed: Sequence[str]) -> tuple[tuple[int, ...], str]:
-    """Return the shape and the type of an array, or of a shape and a type.  Raises ShapeError, DtypeError."""
-    is_shape = isinstance(x, tuple | list)
-    if not is_shape and not hasattr(x, "shape"):
-        raise ShapeError(f"{call}: explain needs {name}; pass an array or its shape")
-    shape = tuple(x if is_shape else x.shape)
-    element = element if is_shape else element_name(x.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"{call}: {name} has shape {shape}; it must not be empty")
-    if element not in allowed:
-        raise DtypeError(f"{call}: {name} has dtype {element}; it must have one of {', '.join(allowed)}")
-    return shape, element

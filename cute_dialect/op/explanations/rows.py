@@ -24,7 +24,7 @@ quantize of 4096 x 7168 bf16 to f8E4M3FN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -104,6 +104,20 @@ class RowExplanation(Explanation):
 
     def _limits(self) -> str:
         return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
+
+
+def shape_and_type(call: str, name: str, x: Any, element: str, allowed: Sequence[str]) -> tuple[tuple[int, ...], str]:
+    """Return the shape and the type of an array, or of a shape and a type.  Raises ShapeError, DtypeError."""
+    is_shape = isinstance(x, tuple | list)
+    if not is_shape and not hasattr(x, "shape"):
+        raise ShapeError(f"{call}: explain needs {name}; pass an array or its shape")
+    shape = tuple(x if is_shape else x.shape)
+    element = element if is_shape else element_name(x.dtype)
+    if not shape or 0 in shape:
+        raise ShapeError(f"{call}: {name} has shape {shape}; it must not be empty")
+    if element not in allowed:
+        raise DtypeError(f"{call}: {name} has dtype {element}; it must have one of {', '.join(allowed)}")
+    return shape, element
 
 
 def explain_rows(
@@ -198,16 +212,12 @@ def explain_quantize(
 
     Raises the errors of the function.
     """
-    shape = tuple(x if isinstance(x, tuple | list) else x.shape)
-    element = element if isinstance(x, tuple | list) else element_name(x.dtype)
     is_inverse = call == "dequantize"
     taken, made = (QUANTIZED, WIDE) if is_inverse else (WIDE, QUANTIZED)
     result = made[0] if dtype is None else element_name(dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"{call}: x has shape {shape}; it must not be empty")
-    for name, kind, allowed in (("x", element, taken), ("the result", result, made)):
-        if kind not in allowed:
-            raise DtypeError(f"{call}: {name} has dtype {kind}; it must have one of {', '.join(allowed)}")
+    shape, element = shape_and_type(call, "x", x, element, taken)
+    if result not in made:
+        raise DtypeError(f"{call}: the result has dtype {result}; it must have one of {', '.join(made)}")
     if is_inverse and scales is None:
         raise ShapeError("dequantize: explain needs the scales as b; pass them or their shape")
     if scales is not None:
@@ -391,13 +401,7 @@ def explain_norm_quantize(
         takes: operands: w (weight), b (bias), r (residual).
         element: type of ``x`` if it is a shape.
     """
-    is_shape = isinstance(x, tuple | list)
-    shape = tuple(x if is_shape else x.shape)
-    element = element if is_shape else element_name(x.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"{call}: x has shape {shape}; it must not be empty")
-    if element not in WIDE:
-        raise DtypeError(f"{call}: x has dtype {element}; it must have one of {', '.join(WIDE)}")
+    shape, element = shape_and_type(call, "x", x, element, WIDE)
     to, rows, n = NormQuantization.of(call, dtype, block), prod(shape[:-1]), shape[-1]
     c = choose_norm_config(call, element, to.element, to.regions, n, takes)
     if c is None:
@@ -439,13 +443,7 @@ def _selected_rows(call: str, name: str, x: Any, element: str) -> tuple[int, int
 
     Raises ShapeError, DtypeError.
     """
-    is_shape = isinstance(x, tuple | list)
-    shape = tuple(x if is_shape else x.shape)
-    element = element if is_shape else element_name(x.dtype)
-    if not shape or 0 in shape:
-        raise ShapeError(f"{call}: {name} has shape {shape}; it must not be empty")
-    if element not in WIDE:
-        raise DtypeError(f"{call}: {name} has dtype {element}; it must have one of {', '.join(WIDE)}")
+    shape, element = shape_and_type(call, name, x, element, WIDE)
     return prod(shape[:-1]), shape[-1], element
 
 
