@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
+from cute_dialect.kernels.epilogue.reductions import ReduceConfig
+from cute_dialect.op.select.gemm_dispatch import Plan
+from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import numpy_dtype
 
 GENERATOR = np.random.default_rng(7)
@@ -27,6 +30,24 @@ def poisoned(*shape: int, element: str = "f16", layout: str = "row") -> np.ndarr
     found = integers(*shape, element=element, layout=layout)
     found[...] = 99 if np.issubdtype(found.dtype, np.integer) else np.nan
     return found
+
+
+def test_equal_calls_have_equal_plans() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    for split, slices in ((None, 0), (("parallel", 3), 3)):
+        found: list[Plan] = []
+        for _ in range(2):
+            one = plan.arguments(integers(64, 264), integers(264, 96), split_k=split, device="cpu", beta=0.0)
+            found.append(one.operation.plan_for(one.operands, one.split))
+        assert found[0] == found[1] and len(set(found)) == 1
+        assert sum(x.slices for x in found[0].slices) == slices
+        assert [(x.begin, x.k) for x in found[0].slices] == [(0, 128), (256, 8)][: len(found[0].slices)]
+        assert isinstance(found[0].kernel, ReduceConfig if split else Choice)
+
+
+def test_the_kernel_of_an_explained_plan_without_tma_can_be_prefetched() -> None:
+    found = op.Gemm(element="f32", layout="row").explain((64, 64), (64, 64))
+    assert found.kernels is not None and [x.name for x in found.kernels] == [found.kernel]
 
 
 @pytest.mark.slow
