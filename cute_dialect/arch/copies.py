@@ -21,6 +21,12 @@ begins at bit ``16*e + 128*r + 1024*j``.
 * Fragments, plain: register ``j`` of thread ``t`` holds elements ``2*(t % 4)`` and ``2*(t % 4) + 1`` of row ``t / 4``.
 * Fragments, transposed: it holds element ``t / 4`` of rows ``2*(t % 4)`` and ``2*(t % 4) + 1``.
 
+**Bytes** (sm_100a, sm_120a and their families). ``ldmatrix.m16n16`` transposes 16 rows of 16 bytes.  Its two registers
+hold four rows of columns ``t / 4`` and ``t / 4 + 8``.  As in CuTe, a byte permutation follows: a register then holds
+two rows of both columns.  The lowering emits it, and the layouts describe its result, with rows numbered so that
+registers have the order of an accumulator.  ``stmatrix.m16n8`` stores such registers.  The 6-bit and 4-bit sources of
+16 bytes (``b6x16_p32``, ``b4x16_p64``) hold 16 numbers and padding; each becomes a byte with zeros above.
+
 Source: PTX ISA 9.0, 9.7.14.5.15 "ldmatrix", 9.7.14.5.16 "stmatrix", 9.7.14.5.17 "movmatrix".
 """
 
@@ -33,8 +39,9 @@ from cute_dialect.algebra.values import Layout, raw_layout
 from cute_dialect.arch.atom import CopyAtom, Emit, MmaAtom, Registers
 from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import AtomError
-from cute_dialect.arch.fragments import ONE_THREAD, WARP
+from cute_dialect.arch.fragments import BYTE_SOURCES, ONE_THREAD, WARP, byte_name
 from cute_dialect.arch.mma_sync import Row
+from cute_dialect.arch.targets import BLACKWELL
 from cute_dialect.spaces import AddressSpace
 
 # ------------------------------------------------------------------------------------------------------------ universal
@@ -66,6 +73,9 @@ def universal_rows() -> Iterator[Row]:
     for bits in (*UNIVERSAL_WIDTHS, 256):
         full = f"UniversalCopy_{bits}b"
         yield full, partial(_universal_copy, full, bits)
+    for side in ("LOAD", "STORE"):
+        full = f"SM100_{side}_256bit_CACHE_NOALLOCATION"
+        yield full, partial(_uncached_copy, full, side == "STORE")
     for mask in (1, 4):
         full = f"SM50_Shuffle_U32_2x2Trans_XOR{mask}"
         yield full, partial(_transposing_shuffle, full, mask)
@@ -129,6 +139,30 @@ def _universal_copy(name: str, bits: int) -> CopyAtom:
         ptx_version="8.8" if bits == 256 else "2.0",
         src_align=bits // 8,
         dst_align=bits // 8,
+    )
+
+
+def _uncached_copy(name: str, store: bool) -> CopyAtom:
+    mnemonic = f"{'st' if store else 'ld'}.global.L1::no_allocate.v8.b32"
+    layout = bits_layout(256)
+    return CopyAtom(
+        name=name,
+        arch="sm_100",
+        family="universal",
+        element="b256",
+        src_space="rmem" if store else "gmem",
+        dst_space="gmem" if store else "rmem",
+        thr_id=ONE_THREAD,
+        src=layout,
+        dst=layout,
+        ref_side="src" if store else "dst",
+        registers=Registers("b32", 8, 1, "i32"),
+        emit=Emit(kind="load_store", mnemonic=mnemonic, pieces=(("bits", 256),)),
+        ptx=f"{mnemonic} [$a], $d;" if store else f"{mnemonic} $d, [$a];",
+        isa='9.7.9.12 "st"' if store else '9.7.9.8 "ld"',
+        ptx_version="8.8",
+        src_align=0 if store else 32,
+        dst_align=32 if store else 0,
     )
 
 
@@ -533,6 +567,60 @@ def _matrix_copy(name: str, matrices: int, transposed: bool, store: bool) -> Cop
         ptx=f"{mnemonic} [$a], $s;" if store else f"{mnemonic} $d, [$a];",
         isa='9.7.14.5.16 "stmatrix"' if store else '9.7.14.5.15 "ldmatrix"',
         ptx_version="7.8" if store else "6.5",
+        src_align=0 if store else 16,
+        dst_align=16 if store else 0,
+    )
+
+
+def byte_rows() -> Iterator[Row]:
+    """Return the table rows of SM100: matrices of bytes, transposed, and loads that unpack 4-bit and 6-bit numbers."""
+    for matrices in (1, 2, 4):
+        name = byte_name(matrices, True, True)
+        yield name, partial(_byte_copy, name, matrices, True, True, "")
+    for source in ("", *BYTE_SOURCES):
+        for matrices in (1, 2):
+            name = byte_name(matrices, True, False, source)
+            yield name, partial(_byte_copy, name, matrices, True, False, source)
+    for source in BYTE_SOURCES:
+        for matrices in (1, 2, 4):
+            name = byte_name(matrices, False, False, source)
+            yield name, partial(_byte_copy, name, matrices, False, False, source)
+
+
+def _byte_copy(name: str, matrices: int, transposed: bool, store: bool, source: str) -> CopyAtom:
+    instruction = "stmatrix" if store else "ldmatrix"
+    shape = "m16n8" if store else "m16n16" if transposed else "m8n16"
+    kind = f"b8x16.{source}" if source else "b8"
+    mnemonic = f"{instruction}.sync.aligned.{shape}.x{matrices}{'.trans' if transposed else ''}.shared.{kind}"
+    registers = matrices if store or not transposed else 2 * matrices
+    if not transposed:
+        memory, held = row_addresses(matrices), matrix_fragments(matrices, False)
+    else:
+        more = ((), ()) if registers == 1 else ((registers,), (1024,))
+        held = raw_layout(((4, 8), (8, 2, 2, *more[0])), ((256, 8), (1, 128, 64, *more[1])))
+        last = 0 if matrices == 1 else 2048
+        memory = row_addresses(matrices) if store else raw_layout(((2, 2, 4, 2), 128), ((128, 1024, 256, last), 1))
+    return CopyAtom(
+        name=name,
+        arch=BLACKWELL,
+        family=instruction,
+        element="b8",
+        src_space="rmem" if store else "smem",
+        dst_space="smem" if store else "rmem",
+        thr_id=WARP,
+        src=held if store else memory,
+        dst=memory if store else held,
+        ref_side="src" if store else "dst",
+        registers=Registers("b32", registers, 4, "i32"),
+        emit=Emit(
+            instruction,
+            mnemonic,
+            f"nvvm.{instruction}",
+            pieces=(("num", matrices), ("trans", transposed), ("shape", shape), ("source", source)),
+        ),
+        ptx=f"{mnemonic} [$a], $s;" if store else f"{mnemonic} $d, [$a];",
+        isa='9.7.14.5.16 "stmatrix"' if store else '9.7.14.5.15 "ldmatrix"',
+        ptx_version="8.6",
         src_align=0 if store else 16,
         dst_align=16 if store else 0,
     )

@@ -15,6 +15,8 @@ Source: PTX ISA 9.0, 9.7.14.5 "Matrix multiply-accumulate operation using mma in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cute_dialect.algebra.values import Layout, raw_layout
 from cute_dialect.arch.atom import Registers
 from cute_dialect.arch.elements import bits_of
@@ -103,3 +105,19 @@ def accumulator_registers(name: str, values: int, packed: str = "vector<2xf16>")
     if name == "i32":
         return Registers("s32", values, 1, "i32")
     return Registers(name, values, 1, name)
+
+
+BYTE_SOURCES: Mapping[str, int] = {"b4x16_p64": 4, "b6x16_p32": 6}
+"""Packed source formats of ``ldmatrix`` -> bits per element."""
+
+
+def byte_name(matrices: int, transposed: bool, store: bool, source: str = "") -> str:
+    """Return the name of the row for matrices of bytes.
+
+    >>> byte_name(2, True, False), byte_name(4, False, False, "b4x16_p64"), byte_name(1, True, True)
+    ('SM100_U8x16_LDSM_T', 'SM100_SU4_DU8x16_x4_LDSM_N', 'SM100_U8x4_STSM_T')
+    """
+    if store:
+        return f"SM100_U8x{4 * matrices}_STSM_T"
+    unpacked = f"SU{BYTE_SOURCES[source]}_DU8" if source else "U8"
+    return f"SM100_{unpacked}x{8 * matrices}_LDSM_T" if transposed else f"SM100_{unpacked}x16_x{matrices}_LDSM_N"

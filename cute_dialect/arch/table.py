@@ -15,6 +15,7 @@ from functools import cache
 from cute_dialect.arch.atom import Atom, CopyAtom, MmaAtom
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import AtomError
+from cute_dialect.arch.fragments import byte_name
 from cute_dialect.spaces import AddressSpace
 
 ALIASES = {
@@ -44,6 +45,7 @@ def _makers() -> dict[str, Callable[[], Atom]]:
         sparse_mma.wgmma_sp_rows,
         sm120.rows,
         copies.store_rows,
+        copies.byte_rows,
         copies.bulk_rows,
         copies.tma_rows,
     )
@@ -326,12 +328,25 @@ def find_cp_async(size: int, cache: str = "ca", zfill: bool = False) -> CopyAtom
     return copy_atom(f"SM80_CP_ASYNC_{level}_{size}B{'_ZFILL' if zfill else ''}")
 
 
-def find_matrix_copy(matrices: int, transposed: bool = False, store: bool = False) -> CopyAtom:
+def find_matrix_copy(
+    matrices: int, transposed: bool = False, store: bool = False, bits: int = 16, source: str = ""
+) -> CopyAtom:
     """Find ``ldmatrix`` or ``stmatrix`` for 1, 2 or 4 matrices.  Raises AtomError.
 
-    >>> find_matrix_copy(4, transposed=True).name
-    'SM75_U16x8_LDSM_T'
+    Args:
+        matrices: number of matrices; 1 or 2 of transposed bytes that are loaded.
+        transposed: True to transpose each matrix.
+        store: True for ``stmatrix``.
+        bits: width of the elements; it matters if they are transposed.
+        source: packed format of 4-bit or 6-bit numbers in memory, ``b4x16_p64`` or ``b6x16_p32``.
+
+    >>> find_matrix_copy(4, transposed=True).name, find_matrix_copy(2, transposed=True, bits=8).name
+    ('SM75_U16x8_LDSM_T', 'SM100_U8x16_LDSM_T')
     """
+    if source or (transposed and bits == 8):
+        if matrices == 4 and transposed and not store:
+            raise AtomError("expected 1 or 2 matrices of transposed bytes, got 4")
+        return copy_atom(byte_name(matrices, transposed, store, source))
     if matrices not in (1, 2, 4):
         raise AtomError(f"expected 1, 2 or 4 matrices, got {matrices}")
     kind = f"U16x{2 * matrices}" if transposed else f"U32x{matrices}"

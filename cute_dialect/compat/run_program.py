@@ -131,7 +131,6 @@ REFUSED = {
     "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
     "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
     "cutlass.cute.nvgpu.tcgen05": LATER_CHIPS,
-    "cutlass.cute.nvgpu.warp.LdMatrix16x16x8bOp": LATER_CHIPS,
     "cutlass.cute.nvgpu.warp.MmaMXF4Op": LATER_CHIPS,
     "cutlass.cute.nvgpu.warp.StMatrix16x8x8bOp": LATER_CHIPS,
     "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,

@@ -45,6 +45,9 @@ from cute_dialect.ir.editing import fill_op
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import CopyAtom
 
+BYTE_SOURCES = ("b4x16_p64", "b6x16_p32")
+"""Packed formats of ``ldmatrix``; their rows are in :mod:`cute_dialect.arch.copies`, which is imported late."""
+
 
 class Pieces(NamedTuple):
     """A side of a copy after cutting: the layout of one piece, and the layout of the pieces (mode 0, then the
@@ -375,13 +378,14 @@ class SimtAsyncCopyType(Data[AsyncCopy], InstructionCopyType):
 class MatrixCopy(NamedTuple):
     """Parameters of the atom.
 
-    ``matrices`` is the number of 8x8 matrices of 16-bit elements (1, 2, 4). ``transposed`` is True if each matrix is
-    transposed.
+    ``matrices`` is the number of 8x8 matrices of 16-bit elements (1, 2, 4), or of matrices of bytes. ``transposed`` is
+    True if each matrix is transposed. ``source`` is the packed format of 4-bit or 6-bit numbers, or "".
     """
 
     element: Attribute
     matrices: int
     transposed: bool
+    source: str = ""
 
 
 class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
@@ -411,15 +415,25 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
                 parser.raise_error(f"the number of matrices is {count}; use 1, 2 or 4", at, parser.pos)
             parser.parse_punctuation(",")
             transposed = parse_word(parser, "order of the matrices (n: plain, t: transposed)", ("n", "t")) == "t"
-            if transposed and bits != 16:
-                wrong(f"the element {element} has {bits} bits; transposed matrices need 16")
-        return MatrixCopy(element, count, transposed)
+            if transposed and bits == 32:
+                wrong(f"the element {element} has {bits} bits; transposed matrices need 8 or 16")
+            source = ""
+            if not cls.STORES and parser.parse_optional_punctuation(",") is not None:
+                parser.parse_keyword("from")
+                parser.parse_punctuation("=")
+                source = parse_word(parser, "packed format", BYTE_SOURCES)
+                if bits != 8:
+                    wrong(f"the element {element} has {bits} bits; from = {source} makes elements of 8")
+            if transposed and bits == 8 and count == 4 and not cls.STORES:
+                parser.raise_error("the number of matrices is 4; transposed bytes have 1 or 2", at, parser.pos)
+        return MatrixCopy(element, count, transposed, source)
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string("<val_type = ")
         printer.print_attribute(self.data.element)
         order = "t" if self.data.transposed else "n"
-        printer.print_string(f", num_matrices = {self.data.matrices}, {order}>")
+        source = f", from = {self.data.source}" if self.data.source else ""
+        printer.print_string(f", num_matrices = {self.data.matrices}, {order}{source}>")
 
     @property
     def element(self) -> Attribute:
@@ -428,16 +442,22 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
     def row(self) -> CopyAtom:
         from cute_dialect.arch import find_matrix_copy  # late: start-up
 
-        return find_matrix_copy(self.data.matrices, self.data.transposed, self.STORES)
+        bits = element_bits(self.data.element)
+        return find_matrix_copy(self.data.matrices, self.data.transposed, self.STORES, bits, self.data.source)
 
 
 @irdl_attr_definition
 class LdsmType(MatrixCopyType):
-    """``!cute_nvgpu.atom.ldsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``ldmatrix``, executed by a warp.
+    """``!cute_nvgpu.atom.ldsm<val_type = T, num_matrices = 1|2|4, n|t [, from = b4x16_p64|b6x16_p32]>``: ``ldmatrix``,
+    executed by a warp.
 
     Thread ``t`` passes the address of row ``t mod 8`` of matrix ``t div 8``: 16 aligned bytes. It receives 32 bits of
     matrix ``j`` in register ``j``, from row ``t div 4`` (``n``) or from column ``t div 4`` (``t``). A thread-value
     layout of a tiled copy refers to the registers.
+
+    Transposed elements of 8 bits are 1 or 2 matrices of 16 rows of 16 bytes, with two registers each. They need
+    sm_100a, sm_120a or their families. So do loads ``from`` rows of 16 packed numbers of 4 or 6 bits, followed by
+    padding to 16 bytes. Each number becomes an element of 8 bits with zeros above.
     """
 
     name = "cute_nvgpu.atom.ldsm"
@@ -447,7 +467,7 @@ class LdsmType(MatrixCopyType):
 @irdl_attr_definition
 class StsmType(MatrixCopyType):
     """``!cute_nvgpu.atom.stsm<val_type = T, num_matrices = 1|2|4, n|t>``: ``stmatrix`` (sm_90), the inverse of
-    ``ldsm``.
+    ``ldsm``. Transposed matrices of bytes have 8 rows of 16 bytes in memory, and one register each.
     """
 
     name = "cute_nvgpu.atom.stsm"

@@ -138,23 +138,42 @@ def _cp_async(low: Lowering, op: Operation) -> None:
 
 
 def _matrix_attributes(atom: MatrixCopyType) -> dict[str, object]:
+    """Return the properties of the nvvm op. Rows for bytes name their shape and the format in memory."""
+    emit = dict(atom.row().emit.pieces)
+    m, n = str(emit.get("shape", "m8n8"))[1:].split("n")
+    kind = "b16" if "shape" not in emit else {"": "b8"}.get(str(emit["source"]), f"b8x16.{emit['source']}")
     return {
         "layout": nvvm_attr("mma_layout", "col" if atom.data.transposed else "row"),
-        "shape": nvvm_attr("ld_st_matrix_shape", "m = 8, n = 8"),
-        "eltType": nvvm_attr("ld_st_matrix_elt_type", "b16"),
+        "shape": nvvm_attr("ld_st_matrix_shape", f"m = {m}, n = {n}"),
+        "eltType": nvvm_attr("ld_st_matrix_elt_type", kind),
     }
+
+
+def _rows_of_columns(low: Lowering, registers: list[SSAValue]) -> list[SSAValue]:
+    """Permute the bytes of ``ldmatrix.m16n16``: from four rows of a column per register to two rows of two columns."""
+    made: list[SSAValue] = []
+    for first, second in zip(registers[::2], registers[1::2]):
+        for selector in (0x5410, 0x7632):
+            text = f"prmt.b32 $0, $1, $2, {selector:#x};"
+            made.append(low.build.emit(InlinePtxOp(text, [first, second], results=(i32,))))
+    return made
 
 
 def _ldmatrix(low: Lowering, op: Operation) -> None:
     atom = copy_atom(op)
     assert isinstance(atom, MatrixCopyType)
     address = memory_address(low, op.operands[0])
-    n = atom.data.matrices
+    row = atom.row()
+    assert row.registers is not None
+    n = row.registers.count
     result = i32 if n == 1 else struct([i32] * n)
+    attributes = _matrix_attributes(atom)
     loaded = low.build.emit(
-        OPS["ldmatrix"](address, num=n, result_types=[result], **_matrix_attributes(atom))  # type: ignore[arg-type]
+        OPS["ldmatrix"](address, num=atom.data.matrices, result_types=[result], **attributes)  # type: ignore[arg-type]
     )
     registers = [loaded] if n == 1 else [low.build.extract(loaded, (i,), i32) for i in range(n)]
+    if n > atom.data.matrices:
+        registers = _rows_of_columns(low, registers)
     write_packed(low, op.operands[1], registers)
 
 

@@ -236,7 +236,8 @@ def _redux_f32(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
 
 def _store_bulk_zero(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     size = low.build.emit(arith.ExtUIOp(operands[1], i64))
-    low.build.add(nvvm.OPS["st.bulk"](operands[0], size, result_types=[]))
+    # ptxas 13.5 takes a register only, and nvvm.st.bulk would give it the name of an array.
+    low.build.add(nvvm.InlinePtxOp("st.bulk.weak.shared::cta [$0], $1, 0;", [operands[0], size]))
 
 
 # -------------------------------------------------------------------------------------------------------------- atomics

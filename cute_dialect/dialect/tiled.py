@@ -507,7 +507,8 @@ class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
     """``!cute_nvgpu.atom.universal_copy<T [, N b]>``: plain loads and stores of ``N`` bits by one thread.
 
     Without a width, the atom moves one element at a time.  ``cute.copy`` may widen the accesses as far as divisibility,
-    alignment and layouts of both sides allow.
+    alignment and layouts of both sides allow, up to 128 bits.  256 bits are one access of global memory from sm_100 on,
+    and otherwise two accesses.
     """
 
     name = "cute_nvgpu.atom.universal_copy"
@@ -526,9 +527,10 @@ class UniversalCopyType(Data[UniversalCopy], CopyAtomType):
                 at = parser.pos
                 bits = parser.parse_integer(allow_boolean=False, allow_negative=False)
                 parser.parse_keyword("b")
-                if bits not in (8, 16, 32, 64, 128) or bits % natural:
+                if bits not in (8, 16, 32, 64, 128, 256) or bits % natural:
                     parser.raise_error(
-                        f"expected 8, 16, 32, 64 or 128 bits and a multiple of the element's {natural}, got {bits}",
+                        f"expected 8, 16, 32, 64, 128 or 256 bits and a multiple of the element's {natural}, "
+                        f"got {bits}",
                         at,
                         parser.pos,
                     )

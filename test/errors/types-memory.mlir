@@ -199,13 +199,13 @@ func.func private @f(!cute_nvgpu.atom.universal_copy<vector<2xf32>>)
 
 // -----
 
-// expected-error @below {{expected 8, 16, 32, 64 or 128 bits and a multiple of the element's 32, got 24}}
+// expected-error @below {{expected 8, 16, 32, 64, 128 or 256 bits and a multiple of the element's 32, got 24}}
 func.func private @f(!cute_nvgpu.atom.universal_copy<f32, 24 b>)
 //                                                        ^
 
 // -----
 
-// expected-error @below {{expected 8, 16, 32, 64 or 128 bits and a multiple of the element's 32, got 16}}
+// expected-error @below {{expected 8, 16, 32, 64, 128 or 256 bits and a multiple of the element's 32, got 16}}
 func.func private @f(!cute_nvgpu.atom.universal_copy<f32, 16 b>)
 //                                                        ^
 

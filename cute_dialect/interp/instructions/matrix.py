@@ -93,7 +93,8 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
     trans = enum_word(attr_of(op, "layout")) == "col"
     shape = shape_of(op)
     if (shape.get("m", 8), shape.get("n", 8)) != (8, 8):
-        raise InterpError("unsupported", f"ldmatrix is only supported for 8x8 matrices, got {shape}")
+        _load_bytes(c, op, p, outs, 8 * num * (2 if shape["m"] == 16 else 1), trans)
+        return
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
     site = Site(row, 16, c.leaf_of(p).space, False, "ldmatrix", op)
     c.pieces.bound(site, p)
@@ -119,11 +120,90 @@ def _ldmatrix(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step, pure=False)
 
 
+_BYTE_ROW = Leaf("i", 8, np.dtype(np.int8), "i8", (16,))
+
+
+def _unpacked_row(raw: Array, bits: int) -> Array:
+    """Return 16 packed numbers of 4 or 6 bits, first lowest, as bytes. The last axis of `raw` has 16 bytes.
+
+    [?] The ISA shows the order of the numbers and of the padding in a figure, which was not available.
+    """
+    flags = np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little")[..., : 16 * bits]
+    weights = (1 << np.arange(bits)).astype(np.uint8)
+    return (flags.reshape(*raw.shape[:-1], 16, bits) * weights).sum(axis=-1).astype(np.uint8).view(np.int8)
+
+
+def _load_bytes(c: FnCompiler, op: Operation, p: int, outs: list[int], threads: int, trans: bool) -> None:
+    """Compile ldmatrix of bytes. Thread `t` passes the address of row `t` of the first `threads` rows.
+
+    With `trans`, register `2j` holds rows `4(t mod 4)` to `4(t mod 4) + 3` of column `t div 4` of matrix `j` (16x16),
+    and register `2j + 1` those of column `t div 4 + 8`. Otherwise a register holds four columns of row `t div 4`.
+    """
+    kind = re.search(r"b(\d)x16_p", str(attr_of(op, "eltType")))
+    bits = int(kind[1]) if kind is not None else 8
+    site = Site(_BYTE_ROW, 16, c.leaf_of(p).space, False, "ldmatrix", op)
+    c.pieces.bound(site, p)
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        m = g.mask
+        if m.n == 0:
+            for d in outs:
+                R[d] = np.zeros(g.lanes, np.int32)
+            return
+        whole_warps(g, "nvvm.ldmatrix")
+        g.mask = Mask.of(m.array & (np.tile(LANE, g.lanes // 32) < threads))
+        got = to_lanes(load(site, g, R[p]), _BYTE_ROW, g.lanes).reshape(-1, 32, 16)
+        g.mask = m
+        got = _unpacked_row(np.ascontiguousarray(got), bits) if bits < 8 else got
+        quad = 4 * TIG[:, None] + np.arange(4)
+        for i, d in enumerate(outs):
+            if trans:
+                part = got[:, 16 * (i // 2) + quad, GID[:, None] + 8 * (i % 2)]
+            else:
+                part = got[:, 8 * i + GID[:, None], quad]
+            R[d] = np.ascontiguousarray(part).view(np.int32).reshape(g.lanes)
+
+    c.emit(op, step, pure=False)
+
+
+def _store_bytes(c: FnCompiler, op: Operation, p: int, vals: list[int]) -> None:
+    """Compile stmatrix.m16n8 of bytes, transposed: column `2(t mod 4) + i` of a 16x8 matrix is a row of 16 bytes.
+
+    A register holds bytes 0 and 1 of row `t div 4`, and bytes 2 and 3 of row `t div 4 + 8`.
+    """
+    site = Site(_BYTE_ROW, 16, c.leaf_of(p).space, True, "stmatrix", op)
+    c.pieces.bound(site, p)
+    i32 = int_leaf(32)
+    c.fn.collective = True
+
+    def step(R: Regs, g: Group) -> None:
+        m = g.mask
+        if m.n == 0:
+            return
+        whole_warps(g, "nvvm.stmatrix")
+        warps = g.lanes // 32
+        data = np.zeros((warps, 32, 16), np.int8)
+        for i, s in enumerate(vals):
+            four = np.ascontiguousarray(to_lanes(R[s], i32, g.lanes)).view(np.int8).reshape(warps, 32, 4)
+            for e in range(4):
+                data[:, 8 * i + 2 * TIG + e % 2, GID + 8 * (e // 2)] = four[:, :, e]
+        g.mask = Mask.of(m.array & (np.tile(LANE, warps) < 8 * len(vals)))
+        store(site, g, R[p], data.reshape(g.lanes, 16))
+        g.mask = m
+        g.count.progress += 1
+
+    c.emit(op, step, pure=False)
+
+
 def _stmatrix(c: FnCompiler, op: Operation) -> None:
     p = c.use(op.operands[0])
     vals = [c.use(v) for v in op.operands[1:]]
     num = len(vals)
     trans = enum_word(attr_of(op, "layout")) == "col"
+    if shape_of(op).get("m", 8) == 16:
+        _store_bytes(c, op, p, vals)
+        return
     row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
     site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix", op)
     c.pieces.bound(site, p)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from cute_dialect.arch.targets import BLACKWELL
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.lang.nvgpu.common import OperandMajorMode, check_kind, major_text, triple
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import (
     Boolean,
     Float4E2M1FN,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LdMatrix8x8x16bOp",
     "LdMatrix8x16x8bOp",
+    "LdMatrix16x16x8bOp",
     "MmaB1Op",
     "MmaF8F6F4Op",
     "MmaF16BF16Op",
@@ -41,6 +44,7 @@ __all__ = [
     "MovMatrixOp",
     "ShuffleOp",
     "StMatrix8x8x16bOp",
+    "StMatrix16x8x8bOp",
 ]
 
 
@@ -63,11 +67,63 @@ class LdMatrix8x8x16bOp(_MatrixCopyOp):
     chip: ClassVar[str] = "sm_75"
 
 
+@dataclass(frozen=True)
 class LdMatrix8x16x8bOp(_MatrixCopyOp):
-    """``ldmatrix`` of 8-bit elements: loads 1, 2 or 4 matrices of 8 rows of 16 elements."""
+    """``ldmatrix`` of 8-bit elements: loads 1, 2 or 4 matrices of 8 rows of 16 elements.
 
+    With ``unpack_bits`` 4 or 6, each row holds 16 numbers of so many bits, followed by padding to 16 bytes. Each number
+    becomes an element (sm_100a, sm_120a and their families).
+    """
+
+    unpack_bits: int | None = None
     mnemonic: ClassVar[str] = "ldsm"
-    chip: ClassVar[str] = "sm_75"
+
+    @property
+    def chip(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The first chip with the instruction, or a rule."""
+        return BLACKWELL if self.unpack_bits else "sm_75"
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        return _from_packed(super().atom_text(dtype, bits), self.unpack_bits, self.name)
+
+
+@dataclass(frozen=True)
+class LdMatrix16x16x8bOp(CopyOp):
+    """``ldmatrix`` of 8-bit elements: loads 1 or 2 matrices of 16 rows of 16 elements, transposed.
+
+    ``unpack_bits`` 4 or 6 is that of :class:`LdMatrix8x16x8bOp`. Needs sm_100a, sm_120a or their families.
+    """
+
+    num_matrices: int = 1
+    unpack_bits: int | None = None
+    chip: ClassVar[str] = BLACKWELL
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        text = f"!cute_nvgpu.atom.ldsm<val_type = {dtype.mlir_type}, num_matrices = {self.num_matrices}, t>"
+        return _from_packed(text, self.unpack_bits, self.name)
+
+
+def _from_packed(text: str, unpack_bits: int | None, name: str) -> str:
+    """Add the packed format in memory to the text of an atom.  Raises F251 for another width than 4 or 6."""
+    if unpack_bits is None:
+        return text
+    if unpack_bits not in (4, 6):
+        raise KernelTypeError("F251", f"warp.{name}: unpack_bits is {unpack_bits!r}; use 4, 6 or None")
+    return f"{text[:-1]}, from = {'b4x16_p64' if unpack_bits == 4 else 'b6x16_p32'}>"
+
+
+@dataclass(frozen=True)
+class StMatrix16x8x8bOp(CopyOp):
+    """``stmatrix`` of 8-bit elements: stores 1, 2 or 4 matrices of 16 rows of 8 elements, transposed.
+
+    Each matrix has 8 rows of 16 bytes in shared memory. Needs sm_100a, sm_120a or their families.
+    """
+
+    num_matrices: int = 1
+    chip: ClassVar[str] = BLACKWELL
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        return f"!cute_nvgpu.atom.stsm<val_type = {dtype.mlir_type}, num_matrices = {self.num_matrices}, t>"
 
 
 class StMatrix8x8x16bOp(_MatrixCopyOp):

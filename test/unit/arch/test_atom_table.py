@@ -342,7 +342,10 @@ def test_choosing(capsys: pytest.CaptureFixture[str]) -> None:
         assert main([*argv, "--json"]) == 0
         return [r["name"] for r in json.loads(capsys.readouterr().out)]
 
-    assert listed("--family", "ldmatrix", "-k", "_T") == ["SM75_U16x2_LDSM_T", "SM75_U16x4_LDSM_T", "SM75_U16x8_LDSM_T"]
+    assert listed("--family", "ldmatrix", "-k", "_T") == [
+        *(f"SM75_U16x{n}_LDSM_T" for n in (2, 4, 8)),
+        *(f"SM100_{kind}x{n}_LDSM_T" for kind in ("U8", "SU4_DU8", "SU6_DU8") for n in (8, 16)),
+    ]
     assert listed("-k", "no such") == []
     turing = listed("--arch", "sm_75")
     assert "SM75_U32x4_LDSM_N" in turing and "SM70_8x8x4_F16F16F16F16_TN" in turing

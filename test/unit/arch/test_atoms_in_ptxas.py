@@ -13,11 +13,11 @@ from cute_dialect.arch.atom import Atom
 # The first PTX version that supports each chip. ptxas 13 supports no chip older than sm_75.
 CHIPS = {
     **{"sm_75": "6.3", "sm_80": "7.0", "sm_89": "7.8", "sm_90": "7.8", "sm_90a": "8.0", "sm_100": "8.6"},
-    **{"sm_120f": "8.8", "sm_120a": "8.7"},
+    **{"sm_120f": "8.8", "sm_120a": "8.7", "sm_100f": "8.8"},
 }
 OLDER_CHIP = {
     **{"sm_80": "sm_75", "sm_89": "sm_86", "sm_90": "sm_89", "sm_90a": "sm_90", "sm_100": "sm_90"},
-    **{"sm_120f": "sm_120", "sm_120a|sm_121a": "sm_120f"},
+    **{"sm_120f": "sm_120", "sm_120a|sm_121a": "sm_120f", "sm_100f|sm_110f|sm_120f": "sm_100"},
 }
 OLDER_VERSION = {
     "6.5": "6.4",

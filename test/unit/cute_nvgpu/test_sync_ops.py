@@ -158,6 +158,8 @@ INSTRUCTIONS = {
     "vote_all": r"vote\.sync\.all\.pred",
     "ballot": r"vote\.sync\.ballot\.b32",
     "redux_sync": r"redux\.sync\.add\.s32",
+    "redux_sync_f32": r"redux\.sync\.max\.abs\.f32",
+    "store_bulk_zero": r"st\.bulk\.weak\.shared::cta\s+\[%r\d+\], %rd\d+, 0",
     "atomic_add": r"atom\.global\.add\.f32",
     "atomic_min": r"(?s)min\.f32.*atom\.relaxed\.gpu\.global\.cas\.b32",
     "atomic_max": r"(?s)max\.f32.*atom\.relaxed\.gpu\.global\.cas\.b32",
@@ -182,13 +184,17 @@ INSTRUCTIONS = {
 
 @pytest.fixture(scope="module")
 def ptx() -> dict[str, str]:
-    """Compile one kernel per op with ptxas and return the PTX."""
-    kernels = [around(example(op), op.ROW.name, 384 if op.ROW.name == "setmaxnreg" else 128) for op in ALL]
-    compiled = compile_cute(module(*kernels), emit="ptx", cache=False)
-    assembled = assemble(compiled.ptx)
-    assert assembled.warnings == () and all(k.spills == 0 for k in assembled.kernels)
-    parts = re.split(r"\.visible \.entry (\w+)", compiled.ptx)
-    return dict(zip(parts[1::2], parts[2::2]))
+    """Compile one kernel per op with ptxas and return the PTX. Later ops than those of sm_90 are for sm_100a."""
+    found: dict[str, str] = {}
+    for chip in ("sm_90a", "sm_100a"):
+        ops = [op for op in ALL if (op.ROW.sm > 90) == (chip == "sm_100a")]
+        kernels = [around(example(op), op.ROW.name, 384 if op.ROW.name == "setmaxnreg" else 128) for op in ops]
+        compiled = compile_cute(module(*kernels), chip=chip, emit="ptx", cache=False)
+        assembled = assemble(compiled.ptx, chip)
+        assert assembled.warnings == () and all(k.spills == 0 for k in assembled.kernels)
+        parts = re.split(r"\.visible \.entry (\w+)", compiled.ptx)
+        found.update(zip(parts[1::2], parts[2::2]))
+    return found
 
 
 @pytest.mark.parametrize("name", [op.ROW.name for op in ALL])

@@ -10,6 +10,7 @@ from front_tensors import identity_tensor, run_on_arrays, shared_tensor, view, w
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
+from cute_dialect.arch import find_matrix_copy
 from cute_dialect.errors import CuteError
 from cute_dialect.lang.values.tensors import Tensor
 
@@ -170,6 +171,75 @@ def test_matrices(matrices: int, transpose: bool) -> None:
         block = blocks[i].T if transpose else blocks[i]
         for v in range(2):
             assert (y[:, 2 * i + v] == block[t // 4, 2 * (t % 4) + v]).all()
+
+
+BYTE_LOADS = [
+    warp.LdMatrix16x16x8bOp(1), warp.LdMatrix16x16x8bOp(2), warp.LdMatrix16x16x8bOp(2, unpack_bits=4),
+    warp.LdMatrix16x16x8bOp(1, unpack_bits=6), warp.LdMatrix8x16x8bOp(False, 1, unpack_bits=4),
+    warp.LdMatrix8x16x8bOp(False, 4, unpack_bits=6),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("op", BYTE_LOADS, ids=str)
+def test_matrices_of_bytes_are_loaded_as_the_table_of_atoms_states(op: Any) -> None:
+    """Thread t passes the address of row t. The layouts of the atom map the rows to the registers."""
+    bits = op.unpack_bits or 8
+    row = find_matrix_copy(
+        op.num_matrices, not hasattr(op, "transpose"), bits=8,
+        source={4: "b4x16_p64", 6: "b6x16_p32", 8: ""}[bits],
+    )  # fmt: skip
+    values = row.bits // 256
+
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor('i8, smem, align<16>, "512:1"')
+        cute.autovec_copy(x[tid, None], view(s.iterator + tid * 16, cute.make_layout(16)))
+        arch.sync_threads()
+        rows = view((s.iterator + tid * 16).align(16), cute.make_layout(16))
+        held = cute.make_rmem_tensor(values, cute.Int8)
+        cute.copy(cute.make_copy_atom(op, cute.Int8), rows, held)
+        cute.autovec_copy(held, y[tid, None])
+
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (32, 16), np.uint8), np.zeros((32, values), np.uint8)
+    run_on_arrays(
+        body, {"x": ('i8, gmem, align<16>, "(32,16):(16,1)"', x.view(np.int8)),
+               "y": (f'i8, gmem, align<4>, "(32,{values}):({values},1)"', y.view(np.int8))}, chip="sm_120a"
+    )  # fmt: skip
+    numbers = [[int.from_bytes(r.tobytes(), "little") >> bits * i & (1 << bits) - 1 for i in range(16)] for r in x]
+    atom = {row.src(t, 8 * i): numbers[t][i] for t in range(31, -1, -1) for i in range(16)}
+    assert [[atom[row.dst(t, 8 * v)] for v in range(values)] for t in range(32)] == y.tolist()
+    if "trans" in row.emit.mnemonic:  # The permuted fragment, as measured on a GPU of sm_120a.
+        q, g = np.arange(32) % 4, np.arange(32) // 4
+        for v in range(8):
+            k, column = 4 * q + v % 2 + 2 * (v // 4), g + 8 * (v // 2 % 2)
+            assert y[:, v].tolist() == [numbers[k[t]][column[t]] for t in range(32)]
+
+
+@pytest.mark.parametrize("matrices", [1, 2, 4])
+def test_matrices_of_bytes_are_stored_as_the_table_of_atoms_states(matrices: int) -> None:
+    row = find_matrix_copy(matrices, True, store=True, bits=8)
+
+    def body(x: Tensor, y: Tensor) -> None:
+        tid = arch.thread_idx().x
+        s = shared_tensor('i8, smem, align<16>, "512:1"')
+        cute.autovec_copy(y[tid, None], view(s.iterator + tid * 16, cute.make_layout(16)))
+        held = cute.make_rmem_tensor(4 * matrices, cute.Int8)
+        cute.autovec_copy(x[tid, None], held)
+        arch.sync_threads()
+        rows = view((s.iterator + tid * 16).align(16), cute.make_layout(16))
+        cute.copy(cute.make_copy_atom(warp.StMatrix16x8x8bOp(matrices), cute.Int8), held, rows)
+        arch.sync_threads()
+        cute.autovec_copy(view(s.iterator + tid * 16, cute.make_layout(16)), y[tid, None])
+
+    x = np.random.default_rng(1).integers(-128, 128, (32, 4 * matrices)).astype(np.int8)
+    y = np.full((32, 16), 99, np.int8)
+    layouts = f'i8, gmem, align<4>, "(32,{4 * matrices}):({4 * matrices},1)"', 'i8, gmem, align<16>, "(32,16):(16,1)"'
+    run_on_arrays(body, {"x": (layouts[0], x), "y": (layouts[1], y)}, chip="sm_100a")
+    held = {row.src(t, 8 * v): x[t, v] for t in range(32) for v in range(4 * matrices)}
+    rows = range(8 * matrices)
+    assert [[held[row.dst(t, 8 * i)] for i in range(16)] for t in rows] == y[: 8 * matrices].tolist()
+    assert (y[8 * matrices :] == 99).all()
 
 
 def test_stmatrix_undoes_ldmatrix() -> None:
