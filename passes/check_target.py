@@ -148,6 +148,10 @@ def _redux(op: Operation) -> str:
     return "redux.sync.f32" if op.operand_types[0] == f32 else "redux.sync"
 
 
+def _try_cancel(op: Operation) -> str:
+    return f"clusterlaunchcontrol.try_cancel{'.multicast' if 'multicast' in op.properties else ''}"
+
+
 def _matrix_copy(op: Operation) -> str:
     shape = "".join(re.findall(r"\w", str(op.properties.get("shape")).partition("<")[2]))
     return f"{op.name.removeprefix('nvvm.')}.sync.aligned.{shape}"
@@ -163,6 +167,8 @@ _INSTRUCTION_OF: Mapping[str, Callable[[Operation], str]] = {
     **{f"nvvm.convert.{kinds}": _conversion for kinds in _CONVERSIONS},
     "nvvm.redux.sync": _redux,
     f"{_ARCH}redux_sync_f32": _redux,
+    "nvvm.clusterlaunchcontrol.try.cancel": _try_cancel,
+    f"{_ARCH}clc_try_cancel": _try_cancel,
     "nvvm.ldmatrix": _matrix_copy,
     "nvvm.stmatrix": _matrix_copy,
 }
@@ -213,6 +219,7 @@ def _needs(name: str, deciding: Attribute | str | None, op: Operation) -> list[t
     """Return the instructions of an op with their requirements."""
     if isinstance(deciding, str):
         shown = f"{name} ({deciding})" if name.startswith("nvvm.convert.") else name
+        shown += " with multicast" * deciding.endswith(".multicast")
         return [(shown, needs) for needs in instruction_needs(deciding)]
     if name in _TEXTS or name == "llvm.call_intrinsic":
         text = deciding.data if isinstance(deciding, StringAttr) else ""

@@ -269,6 +269,17 @@ def _sent_to_cluster(allowed: Sequence[str]) -> Callable[[Sequence[Attribute]], 
     return check
 
 
+def _has_room_for_response(types: Sequence[Attribute]) -> None:
+    p = types[0]
+    assert isinstance(p, PtrType)
+    if p.data.alignment % 16 or p.data.swizzle is not None:
+        raise AlgebraError(f"operand #0 (response) must be aligned to 16 bytes, without a swizzle, got {p}")
+
+
+def _query_results(types: Sequence[Attribute]) -> list[Attribute]:
+    return [i1, i32, i32, i32]
+
+
 _GROUPS = Number("n", "a number of groups from 0 on", _natural)
 _SCOPE = Words("scope", ("cta", "cluster", "gpu", "sys"), "gpu")
 _ATOMIC = (_SCOPE, Words("order", ("relaxed", "acquire", "release", "acq_rel"), "relaxed"))
@@ -395,6 +406,20 @@ ROWS: tuple[Row, ...] = (
     Row("griddepcontrol_wait", "Waits until the prerequisite grids have completed and their writes are visible.",
         '"griddepcontrol"', sm=90),
     Row("griddepcontrol_launch_dependents", "Allows the dependent grids to start.", '"griddepcontrol"', sm=90),
+    # Cluster launch control.
+    Row("clc_try_cancel",
+        "Requests the work of a cluster that has not started. The response of 16 bytes is written asynchronously, and "
+        "completes 16 bytes at the mbarrier. With ``multicast`` each block of the cluster gets it at the same offsets. "
+        "One thread issues it. After an unsuccessful response no other request is allowed.",
+        '"clusterlaunchcontrol.try_cancel"', ("response:smem", "bar:bar"), properties=(Flag("multicast"),), sm=100,
+        check=_has_room_for_response,
+        example="(%response, %bar) : (!cute.ptr<i64, smem, align<16>>, !cute.ptr<i64, smem>) -> ()"),
+    Row("clc_query",
+        "Reads a response after the wait on its mbarrier. Returns true and the coordinates x, y, z of the first block "
+        "of the canceled cluster, or false and zeros.",
+        '"clusterlaunchcontrol.query_cancel"', ("response:smem",), _query_results, sm=100,
+        check=_has_room_for_response,
+        example="(%response) : (!cute.ptr<i64, smem, align<16>>) -> (i1, i32, i32, i32)"),
     # Groups of asynchronous copies.
     Row("cp_async_commit_group", "Commits the thread's ``cp_async`` since the last commit to a group.",
         '"cp.async.commit_group"', sm=80),
@@ -623,6 +648,9 @@ def _documentation(row: Row) -> str:
         types = ", ".join(KINDS[k].example for _, k in required)
         shown_result = row.result if isinstance(row.result, str) and row.result else "()"
         example = f"({', '.join('%' + n for n, _ in required)}) : ({types}) -> {shown_result}"
+    types = example.rpartition(" -> ")[2]
+    if result and types.startswith("("):
+        result = f"{', '.join(f'%r{i}' for i in range(types.count(',') + 1))} = "
     source = f"PTX ISA {row.isa}; sm_{row.sm} or later." if row.isa else "No instruction; on any architecture."
     return (
         f"{row.summary}\n\n{source}\n\n"

@@ -25,8 +25,8 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm, nvvm
 
-Lower = Callable[[Lowering, ArchOp, list[SSAValue]], SSAValue | None]
-"""Function that emits an op from its lowered operands, and returns the lowered result."""
+Lower = Callable[[Lowering, ArchOp, list[SSAValue]], SSAValue | list[SSAValue] | None]
+"""Function that emits an op from its lowered operands, and returns the lowered result or results."""
 
 WAIT_HINT = 10_000_000
 """Maximum time in nanoseconds that one ``mbarrier.try_wait`` suspends the thread before the loop around it retries."""
@@ -168,6 +168,26 @@ def _setmaxnreg(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
             raise PassError("setmaxnreg cannot be combined with nvvm.maxnreg on the kernel; remove nvvm.maxnreg", op)
         function.attributes.setdefault("nvvm.minctasm", IntegerAttr(1, i32))
     low.build.add(nvvm.OPS["setmaxregister"](regCount=op.number("count"), action=op.word("action"), result_types=[]))
+
+
+_QUERY = (
+    "{ .reg .pred p; .reg .b128 h; ld.shared.b128 h, [$4]; "
+    "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, h; "
+    "selp.b32 $0, 1, 0, p; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0; "
+    "@p clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {$1, $2, $3, _}, h; }"
+)
+"""Outcome and first block of a response.  The coordinates of an unsuccessful one are undefined, hence the predicate."""
+
+
+def _try_cancel(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    make = nvvm.OPS["clusterlaunchcontrol.try.cancel"]
+    low.build.add(make(*operands, multicast=op.flag("multicast") or None, result_types=[]))
+
+
+def _query(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> list[SSAValue]:
+    made = low.build.add(nvvm.InlinePtxOp(_QUERY, operands, results=(i32, i32, i32, i32)))
+    flag, *block = made.results
+    return [low.build.emit(arith.TruncIOp(flag, i1)), *block]
 
 
 # ---------------------------------------------------------------------------------------------------------------- warps
@@ -352,6 +372,8 @@ LOWER: Mapping[str, Lower] = {
     "setmaxnreg": _setmaxnreg,
     "griddepcontrol_wait": _effect("griddepcontrol", lambda op: {"kind": "wait"}),
     "griddepcontrol_launch_dependents": _effect("griddepcontrol", lambda op: {"kind": "launch_dependents"}),
+    "clc_try_cancel": _try_cancel,
+    "clc_query": _query,
     "cp_async_commit_group": _effect("cp.async.commit.group"),
     "cp_async_wait_group": _effect("cp.async.wait.group", lambda op: {"n": op.number("n")}),
     "cp_async_mbarrier_arrive": _effect("cp.async.mbarrier.arrive", lambda op: {"noinc": op.flag("noinc")}),
@@ -385,8 +407,9 @@ def _handler(lower: Lower) -> Handler:
     def handler(low: Lowering, op: Operation) -> None:
         assert isinstance(op, ArchOp)
         result = lower(low, op, [low.value(o) for o in op.operands])
-        if result is not None:
-            low.values[op.results[0]] = result
+        results = result if isinstance(result, list) else [] if result is None else [result]
+        for old, new in zip(op.results, results):
+            low.values[old] = new
 
     return handler
 

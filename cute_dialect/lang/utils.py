@@ -21,12 +21,14 @@ from cute_dialect.viz.threads import draw_tv
 if TYPE_CHECKING:
     from cute_dialect.lang.machine.threads import Dim3
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
+    from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, LayoutLike, Shape
     from cute_dialect.lang.values.tensors import Tensor
 
 
 __all__ = [
-    "GroupSearchResult", "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "GroupedRaster",
+    "ClcDynamicPersistentTileScheduler", "ClcDynamicPersistentTileSchedulerParams", "GroupSearchResult",
+    "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "GroupedRaster",
     "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
     "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo", "create_initial_search_state",
     "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
@@ -222,6 +224,74 @@ class StaticPersistentTileScheduler:
     def num_tiles_executed(self) -> Int:
         """The number of tiles processed so far."""
         return self.executed
+
+
+class ClcDynamicPersistentTileSchedulerParams:
+    """The tiles of a problem for :class:`ClcDynamicPersistentTileScheduler`.
+
+    Args:
+        problem_shape_ntile_mnl: the numbers of tiles (M, N, L).
+        cluster_shape_mnk: the numbers of blocks of a cluster; 1 along K.
+    """
+
+    def __init__(self, problem_shape_ntile_mnl: Shape, cluster_shape_mnk: Shape):
+        if cluster_shape_mnk[2] != 1:
+            raise UsageError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
+        self.problem_shape_ntile_mnl = problem_shape_ntile_mnl
+        self.cluster_shape_mn = tuple(cluster_shape_mnk[:2])
+
+    def get_grid_shape(self) -> Shape:
+        """Return the grid: one block per tile, rounded up to whole clusters."""
+        m, n, matrices = self.problem_shape_ntile_mnl
+        cluster_m, cluster_n = self.cluster_shape_mn
+        return cute.ceil_div(m, cluster_m) * cluster_m, cute.ceil_div(n, cluster_n) * cluster_n, matrices
+
+
+class ClcDynamicPersistentTileScheduler:
+    """Dynamic tile scheduler by cluster launch control (sm_100): a cluster continues with tiles of clusters that have
+    not started.
+
+    The grid has one block per tile. One thread of the cluster calls :meth:`advance_to_next_work` with an mbarrier that
+    each block has armed for 16 bytes. After the wait on it, every thread calls :meth:`get_current_work`. Then it fences
+    (``fence_proxy("async.shared", space="cta")``) and arrives at a barrier before the next request.
+    """
+
+    def __init__(self, params: ClcDynamicPersistentTileSchedulerParams, first: Any, in_cluster: Any, response_ptr: Any):
+        self.params = params
+        self.first = first
+        self.in_cluster = in_cluster
+        self.response_ptr = response_ptr
+
+    @staticmethod
+    def create(
+        params: ClcDynamicPersistentTileSchedulerParams, block_idx: Dim3, grid_dim: Dim3, response_ptr: Pointer
+    ) -> ClcDynamicPersistentTileScheduler:
+        """Return the scheduler of this block. ``response_ptr`` are 16 aligned bytes of shared memory."""
+        m, n = params.cluster_shape_mn
+        in_cluster = block_idx[0] % m, block_idx[1] % n
+        return ClcDynamicPersistentTileScheduler(params, tuple(block_idx), in_cluster, response_ptr)
+
+    @staticmethod
+    def get_grid_shape(params: ClcDynamicPersistentTileSchedulerParams) -> Shape:
+        """Return the grid; see :meth:`ClcDynamicPersistentTileSchedulerParams.get_grid_shape`."""
+        return params.get_grid_shape()
+
+    def initial_work_tile_info(self) -> WorkTileInfo:
+        """Return the tile of the block itself, which may be past the end of a problem that clusters do not divide."""
+        return WorkTileInfo(self.first, cute.Boolean(True))
+
+    def get_current_work(self) -> WorkTileInfo:
+        """Return the tile of the last response. It is not valid if the request was unsuccessful."""
+        canceled, x, y, z = cute.arch.clc_query(self.response_ptr)
+        return WorkTileInfo((x + self.in_cluster[0], y + self.in_cluster[1], z), canceled)
+
+    def advance_to_next_work(self, mbarrier_addr: Pointer) -> None:
+        """Request the next tile. One thread of the cluster calls it; the response arrives at the mbarrier.
+
+        In a cluster of several blocks each block gets the response.
+        """
+        several = cute.size(self.params.cluster_shape_mn) > 1
+        cute.arch.clc_try_cancel(self.response_ptr, mbarrier_addr, multicast=several)
 
 
 class GroupSearchResult(NamedTuple):

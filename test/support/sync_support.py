@@ -24,15 +24,15 @@ class Call(NamedTuple):
         """Return the op on these values."""
         given = f"({', '.join(values)}){' ' + self.properties if self.properties else ''}"
         types = ", ".join(self.operands)
-        return (
-            f"{'%r = ' if self.result else ''}cute_nvgpu.arch.{self.name}{given} : ({types}) -> {self.result or '()'}"
-        )
+        several = ", ".join(["%r", *(f"%r{i}" for i in range(1, self.result.count(",") + 1))])
+        names = f"{several if self.result.startswith('(') else '%r'} = " if self.result else ""
+        return f"{names}cute_nvgpu.arch.{self.name}{given} : ({types}) -> {self.result or '()'}"
 
 
 def example(op: type[arch_sync.ArchOp]) -> Call:
     """Parse the example of an op."""
     text = sections(op.__doc__).example
-    m = re.fullmatch(r"(?:%r = )?cute_nvgpu\.arch\.(\w+)\([^)]*\)(?: (\{.*\}))? : \((.*)\) -> (.*)", text)
+    m = re.fullmatch(r"(?:%r[\w, %]* = )?cute_nvgpu\.arch\.(\w+)\([^)]*\)(?: (\{.*\}))? : \((.*)\) -> (.*)", text)
     assert m is not None, text
     operands = re.findall(r"!cute\.\w+<(?:[^<>]|<[^<>]*>)*>|\w+", m[3])
     return Call(m[1], m[2] or "", operands, "" if m[4] == "()" else m[4])
@@ -66,7 +66,7 @@ def around(call: Call, name: str, threads: int = 128) -> str:
         body.append(f"%a{i} = cute.get_iter(%t{i}) : {tensor}")
     body.append(call.line(values))
     if call.result:
-        result, value = call.result, "%r"
+        result, value = call.result.removeprefix("(").partition(", ")[0], "%r"  # the first one of several
         m = POINTER.fullmatch(call.result)
         if m is not None:
             result, value = m[1], "%e"

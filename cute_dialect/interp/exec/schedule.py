@@ -9,7 +9,7 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.machine.barriers import Block, Cluster, RegisterPool
+from cute_dialect.interp.machine.barriers import Block, Cluster, ClusterPool, RegisterPool
 from cute_dialect.interp.machine.group import Group, Machine, Spurious, Transfers, Wait
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer
@@ -148,6 +148,7 @@ def run_warps(
     machine.report.lanes = 32
     machine.transfers = transfers = Transfers(schedule, rng)
     machine.spurious = Spurious(schedule, seed)
+    machine.pool = pool = ClusterPool(waiting, schedule, rng)
     done = 0
     quiet = polled = rounds = 0
     seen = -1
@@ -213,7 +214,7 @@ def run_warps(
                         del machine.blocks[b.linear]
                         machine.shared.pop(b.linear, None)
                         done += 1
-        watch(done)
+        watch(done + pool.taken)
         if not moved and transfers.next_round(True):
             moved = True
             count.advances += 1

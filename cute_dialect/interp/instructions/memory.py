@@ -13,7 +13,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.undefined import Offset, promise_address
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name
 from cute_dialect.interp.instructions.moves import enum_word, ints_of
-from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, not_modelled, number
+from cute_dialect.interp.instructions.ptx_text import B128, Handler, Statement, Text, not_modelled, number
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.memory.accesses import Site, check_written, load, locate, store
 from cute_dialect.interp.memory.buffers import (
@@ -752,6 +752,8 @@ def _ptx_space(opcode: str) -> int:
 
 
 def _element(opcode: str) -> Leaf:
+    if opcode.endswith(".b128"):
+        return B128
     m = _BITS.search(opcode)
     if m is None:
         raise InterpError("unsupported", f"{opcode} does not end with a type")
@@ -799,7 +801,7 @@ def _ptx_load(text: Text, s: Statement) -> None:
     def step(R: Regs, g: Group) -> None:
         got = to_lanes(load(site, g, R[slot] + add if add else R[slot]), leaf, g.lanes)  # type: ignore[operator]
         for i, (d, t) in enumerate(zip(outs, out_leaves)):
-            v = _as(got[:, i] if n > 1 else got, element, t)
+            v = _as(got[:, i] if n > 1 else got, element, t) if element is not B128 else got
             R[d] = merge(g.mask, v, R[d], t) if guarded else v
 
     text.emit(s, step)

@@ -23,6 +23,7 @@ from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.instructions import (
     async_copies,
     bulk_copies,
+    cluster_launch,
     conversions,
     gpu,
     matrix,
@@ -228,6 +229,7 @@ _TABLE: tuple[tuple[re.Pattern[str], Handler], ...] = tuple(
         *wgmma.TABLE,
         *tcgen05.TABLE,
         *bulk_copies.TABLE,
+        *cluster_launch.TABLE,
         *gpu.TABLE,
         *memory.TABLE,
         *warp.TABLE,

@@ -43,6 +43,10 @@ if TYPE_CHECKING:  # pragma: no cover
 _TYPES = {"pred": 1, **{f"{k}{n}": n for k in "bus" for n in (8, 16, 32, 64)}}
 
 
+B128 = Leaf("i", 64, np.dtype(np.int64), "i64", (2,))
+"""A register of 128 bits, lower half first."""
+
+
 @dataclass(frozen=True)
 class Statement:
     """An instruction: full opcode, operands as written, and guard as written (`@p`, `@!p`)."""
@@ -295,6 +299,7 @@ def _statement(c: FnCompiler, one: str, registers: dict[str, int], statements: l
     if declared is not None:
         kind = declared[1]
         leaf = float_leaf(kind) if kind in ("f16", "f32", "f64") else int_leaf(_TYPES.get(kind, 32))
+        leaf = B128 if kind == "b128" else leaf
         for name in declared[2].split(","):
             many = re.fullmatch(r"\s*([\w$%]+)<(\d+)>\s*", name)  # `%r<4>` declares %r0 to %r3.
             names = [name.strip()] if many is None else [f"{many[1]}{i}" for i in range(int(many[2]))]

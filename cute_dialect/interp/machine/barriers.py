@@ -5,6 +5,7 @@ Source: PTX ISA "Parallel Synchronization and Communication Instructions: bar, m
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.targets import DEFAULT_TARGET
@@ -160,11 +161,15 @@ class MBarrier:
 
 
 class Cluster:
-    """The blocks of a cluster and their barrier."""
+    """The blocks of a cluster and their barrier.
 
-    __slots__ = ("arrived", "blocks", "generation", "meeting")
+    - refused: a thread has seen an unsuccessful response of cluster launch control; ended: one was written
+    """
+
+    __slots__ = ("arrived", "blocks", "ended", "generation", "meeting", "refused")
 
     def __init__(self) -> None:
+        self.refused = self.ended = False
         self.meeting: Meeting | None = None
         self.blocks: list[Block] = []
         self.arrived = 0
@@ -178,6 +183,40 @@ class Cluster:
             self.generation += 1
             if self.meeting is not None:
                 self.meeting.complete()
+
+
+class ClusterPool:
+    """The clusters of a launch that have not started, which cluster launch control takes and the scheduler starts.
+
+    CUDA defines neither which cluster a request takes nor that it takes one while some are left. "round-robin" takes
+    the first and "reverse" the last. "random" takes any, and sometimes none. "adversarial" refuses every second
+    request, and takes the last. After an unsuccessful request the cluster gets no more.
+    """
+
+    __slots__ = ("requests", "rng", "schedule", "taken", "waiting")
+
+    def __init__(self, waiting: list[list[int]], schedule: str, rng: random.Random) -> None:
+        self.waiting = waiting  # The next cluster to start is the last one.
+        self.schedule = schedule
+        self.rng = rng
+        self.requests = 0
+        self.taken = 0  # blocks of canceled clusters
+
+    def take(self, cluster: Cluster, grid: tuple[int, int, int]) -> tuple[int, int, int] | None:
+        """Cancel a cluster for another one, and return the coordinates of its first block, or None."""
+        self.requests += 1
+        refuses = self.schedule == "random" and self.rng.random() < 0.25
+        refuses = refuses or (self.schedule == "adversarial" and self.requests % 2 == 0)
+        if cluster.ended or refuses or not self.waiting:
+            cluster.ended = True
+            return None
+        ordered = sorted(range(len(self.waiting)), key=lambda i: self.waiting[i][0])
+        last = self.schedule in ("reverse", "adversarial")
+        at = self.rng.choice(ordered) if self.schedule == "random" else ordered[-1 if last else 0]
+        members = self.waiting.pop(at)
+        self.taken += len(members)
+        first = min(members)
+        return first % grid[0], first // grid[0] % grid[1], first // (grid[0] * grid[1])
 
 
 class RegisterPool:

@@ -34,7 +34,7 @@ import numpy as np
 
 from cute_dialect.arch.targets import DEFAULT_TARGET, Target
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo
-from cute_dialect.interp.machine.barriers import Block
+from cute_dialect.interp.machine.barriers import Block, ClusterPool
 from cute_dialect.interp.memory.accesses import Site
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import WRITTEN, Buffer, GlobalMemory, place
@@ -276,6 +276,7 @@ class Machine:
         self.poison_stores = 0
         self.transfers = Transfers("round-robin", random.Random(0))
         self.spurious = Spurious()
+        self.pool = ClusterPool([], "round-robin", random.Random(0))
         self.monitor: Monitor | None = None
         self.observe: Observer | None = None
         self.timeline: Recorder | None = None

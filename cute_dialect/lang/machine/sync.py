@@ -6,11 +6,13 @@ from enum import StrEnum
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from cute_dialect.arch.targets import BLACKWELL
 from cute_dialect.lang.machine.atomics import element
 from cute_dialect.lang.machine.instructions import emit_machine, in_kernel, instruction, operand, pointer
 from cute_dialect.lang.machine.warps import whole_warp
 from cute_dialect.lang.tracing.errors import KernelTypeError, StaticError
-from cute_dialect.lang.values.dtypes import Boolean
+from cute_dialect.lang.tracing.tracer import require_chip
+from cute_dialect.lang.values.dtypes import Boolean, Int32
 from cute_dialect.lang.values.dynamic import is_dynamic
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.spaces import AddressSpace
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Condition, Int, Number
 
 __all__ = [
-    "ProxyKind", "SharedSpace", "barrier", "barrier_arrive", "cluster_arrive", "cluster_arrive_relaxed",
-    "cluster_wait", "cp_async_bulk_commit_group", "cp_async_bulk_wait_group", "cp_async_commit_group",
+    "ProxyKind", "SharedSpace", "barrier", "barrier_arrive", "clc_query", "clc_try_cancel", "cluster_arrive",
+    "cluster_arrive_relaxed", "cluster_wait", "cp_async_bulk_commit_group", "cp_async_bulk_wait_group",
+    "cp_async_commit_group",
     "cp_async_mbarrier_arrive", "cp_async_mbarrier_arrive_noinc", "cp_async_wait_group", "fence_acq_rel_cluster",
     "fence_acq_rel_cta", "fence_acq_rel_gpu", "fence_acq_rel_sys", "fence_proxy", "fence_view_async_shared",
     "griddepcontrol_launch_dependents", "griddepcontrol_wait", "map_dsmem_ptr", "mbarrier_arrive",
@@ -103,6 +106,38 @@ def cluster_wait(aligned: bool = True) -> None:
             "F253", "cute.arch.cluster_wait: aligned=False is not supported; all threads of the warp must wait"
         )
     emit_machine("cluster_wait")
+
+
+# ------------------------------------------------------------------------------------------- cluster launch control
+
+
+def clc_try_cancel(response: Pointer, ptr: Pointer, multicast: bool = False) -> None:
+    """Request the work of a cluster that has not started (sm_100). One thread calls it.
+
+    The response arrives asynchronously; read it with :func:`clc_query` after a wait on the mbarrier, which must expect
+    16 bytes. Before the next request into the same memory, all readers execute ``fence_proxy("async.shared",
+    space="cta")`` and arrive at a barrier. After an unsuccessful response no other request is allowed.
+
+    Args:
+        response: 16 bytes of shared memory, aligned to 16 bytes.
+        ptr: the mbarrier.
+        multicast: True to write the response and complete the bytes in each block of the cluster, at the same offsets.
+    """
+    what = "cute.arch.clc_try_cancel"
+    operands = [operand("smem", response, f"'response' of {what}"), operand("bar", ptr, f"'ptr' of {what}")]
+    if multicast:
+        require_chip(f"{what} with multicast", BLACKWELL)
+    emit_machine("clc_try_cancel", operands, what=what, multicast=multicast)
+
+
+def clc_query(response: Pointer) -> tuple[Boolean, Int32, Int32, Int32]:
+    """Return whether a request was successful, and the coordinates of the first block of the canceled cluster.
+
+    The coordinates of an unsuccessful request are 0.
+    """
+    what = "cute.arch.clc_query"
+    made = emit_machine("clc_query", [operand("smem", response, f"'response' of {what}")], what=what).results
+    return Boolean.of(made[0]), Int32.of(made[1]), Int32.of(made[2]), Int32.of(made[3])
 
 
 # ------------------------------------------------------------------------------------------------------ mbarriers

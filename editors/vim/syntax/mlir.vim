@@ -140,6 +140,8 @@ syntax keyword cuteOp cute_nvgpu.arch.bulk_copy
 syntax keyword cuteOp cute_nvgpu.arch.bulk_prefetch
 syntax keyword cuteOp cute_nvgpu.arch.bulk_reduce
 syntax keyword cuteOp cute_nvgpu.arch.bulk_wait_group
+syntax keyword cuteOp cute_nvgpu.arch.clc_query
+syntax keyword cuteOp cute_nvgpu.arch.clc_try_cancel
 syntax keyword cuteOp cute_nvgpu.arch.cluster_arrive
 syntax keyword cuteOp cute_nvgpu.arch.cluster_rank
 syntax keyword cuteOp cute_nvgpu.arch.cluster_size

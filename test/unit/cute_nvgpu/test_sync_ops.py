@@ -158,6 +158,8 @@ INSTRUCTIONS = {
     "vote_all": r"vote\.sync\.all\.pred",
     "ballot": r"vote\.sync\.ballot\.b32",
     "redux_sync": r"redux\.sync\.add\.s32",
+    "clc_try_cancel": r"clusterlaunchcontrol\.try_cancel\.async\.shared::cta\.mbarrier::complete_tx::bytes\.b128",
+    "clc_query": r"clusterlaunchcontrol\.query_cancel\.get_first_ctaid\.v4\.b32\.b128",
     "redux_sync_f32": r"redux\.sync\.max\.abs\.f32",
     "store_bulk_zero": r"st\.bulk\.weak\.shared::cta\s+\[%r\d+\], %rd\d+, 0",
     "atomic_add": r"atom\.global\.add\.f32",
