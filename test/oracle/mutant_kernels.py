@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -933,7 +933,7 @@ def _functions() -> ScoreGraph:
 
 SLOPE = np.array([-0.125, 0.0625], np.float32)
 DOCUMENT = np.repeat([0, 1, 0, 2], [150, 50, 56, 200]).astype(np.int32)
-"""Documents of :func:`_functions`. With blocks of 128, one is full, others are cut; rows from 256 on see few keys."""
+"""Documents of :func:`_functions`. With blocks of 128, one is full, and others are partial or hidden."""
 
 
 def _block_lists(seen: np.ndarray, m: int, n: int) -> list[np.ndarray]:
@@ -1098,6 +1098,16 @@ def _attention_backward_of_functions(name: str, c: BackwardConfig, queries: int,
     return Subject(name, lambda: backward_text(c), "launch", [make], right, covered=COVERED)
 
 
+def _with_small(subject: Subject, small: Subject) -> Subject:
+    """Return a subject with one more problem, whose queries have another shape."""
+    shape = small.problems[0]()[0].shape
+
+    def right(arrays: Sequence[Any]) -> bool:
+        return (small if arrays[0].shape == shape else subject).right(arrays)
+
+    return replace(subject, problems=[*subject.problems, *small.problems], right=right)
+
+
 BYTES = AttentionConfig("f8E4M3FN", 64, packed=True, output="f32", tile_n=96, q_stages=2, sms=1)
 """One block computes two tiles in three steps of keys, and a tile in one step. Each warp has a piece to transpose."""
 
@@ -1186,8 +1196,8 @@ def _block_counts(queries: int, keys: int) -> Subject:
 BACKWARD = default_backward_config("f16", 64, "right")._replace(ahead=1, sms=1)
 """One block computes a pair of key tiles, with more steps than stages."""
 SLOPED = with_slopes(_functions(), (0,))
-OF_FUNCTIONS = BackwardConfig("f16", 64, functions=SLOPED, sms=1)
-"""The backward of :func:`_functions` with the gradient of the slope."""
+OF_FUNCTIONS = BackwardConfig("f16", 64, functions=SLOPED, sms=2)
+"""The backward of :func:`_functions` with the gradient of the slope, to which two blocks add."""
 LATENT = LatentConfig("f16", used=True, page=64, sms=1)
 """One block computes the tiles of two sequences, with more steps than slots, odd and even. One ends with a tile."""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
@@ -1309,22 +1319,25 @@ def subjects() -> list[Subject]:
             heads=2,
             sequences=((40, 149, 0), (40, 70, 0)),
         ),
-        _attention("attention with functions", FUNCTIONS, 100, 300),
-        _attention("attention with functions, slices", FUNCTIONS._replace(split=True, lse=True), 100, 300, parts=3),
-        _attention("attention with functions, a block mask", FUNCTIONS._replace(block_m=128, block_n=128), 270, 200),
-        _attention_backward_of_functions("attention backward with functions", OF_FUNCTIONS, 270, 200),
-        _attention_backward_of_functions(
-            "attention backward with functions, slices", OF_FUNCTIONS._replace(split=True), 270, 200, 2
-        ),
-        _attention_backward_of_functions(
-            "attention backward with functions, a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128), 270, 200
-        ),
-        _attention_backward_of_functions(
-            "attention backward with functions, small blocks",
-            OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64, deterministic=True),
-            270,
-            200,
-        ),
+        *[
+            _with_small(_attention(f"attention with functions{name}", c, *shape, parts=parts), small)
+            for name, c, shape, parts in (
+                ("", FUNCTIONS, (100, 300), 1),
+                (", slices", FUNCTIONS._replace(split=True, lse=True), (100, 300), 3),
+                (", a block mask", FUNCTIONS._replace(block_m=128, block_n=128), (270, 200), 1),
+            )
+            for small in (_attention("", c, 128, 128, parts=parts),)
+        ],
+        *[
+            _with_small(_attention_backward_of_functions(f"attention backward with functions{name}", c, *shape), small)
+            for name, c, shape in (
+                ("", OF_FUNCTIONS, (270, 300)),
+                (", slices", OF_FUNCTIONS._replace(split=True), (270, 300, 2)),
+                (", a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128), (270, 300)),
+                (", small blocks", OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64), (270, 200)),
+            )
+            for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:]),)
+        ],
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),

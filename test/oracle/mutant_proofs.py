@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from mutant_kernels import Subject
-from mutations import EFFECTS, Mutation, crossed
+from mutations import EFFECTS, Mutation, crossed, has_effect
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
@@ -59,7 +59,12 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.mbarrier.try_wait.parity",
-        ("nvvm.mbarrier.try_wait.parity", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.wait.group.sync.aligned"),
+        (
+            "nvvm.mbarrier.try_wait.parity",
+            "nvvm.wgmma.fence.aligned",
+            "nvvm.wgmma.wait.group.sync.aligned",
+            "nvvm.barrier",
+        ),
         "what comes after is ordered after both; wgmma.fence and wgmma.wait_group order accesses of MMAs"
         " (wgmma.fence, wgmma.wait_group), of which a wait for an mbarrier has none",
     ),
@@ -103,7 +108,7 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.fence.proxy",
-        ("nvvm.bar.warp.sync",),
+        ("nvvm.bar.warp.sync", "nvvm.barrier"),
         "a proxy fence may stand anywhere on the path of causality between the write and the"
         " asynchronous read (causality order);"
         " the thread that issues the copy executes it after the barrier",
@@ -114,6 +119,24 @@ COMMUTES = (
         "a proxy fence may stand anywhere on the path of causality between the write and the"
         " asynchronous read (causality order);"
         " the thread that issues the copy executes it after the barrier",
+    ),
+    Commutes(
+        "nvvm.barrier",
+        ("nvvm.fence.proxy",),
+        "a proxy fence may stand anywhere on the path of causality between the write and the"
+        " asynchronous read (causality order);"
+        " all threads that issue MMAs execute it after the barrier",
+    ),
+    Commutes(
+        "nvvm.barrier",
+        ("nvvm.mbarrier.try_wait.parity", "nvvm.wgmma.fence.aligned"),
+        "what comes after is ordered after both, and the barrier's arrivals do not depend on the phase, for every"
+        " schedule ends (bar)",
+    ),
+    Commutes(
+        "nvvm.fence.proxy",
+        ("nvvm.wgmma.fence.aligned",),
+        "wgmma.fence orders accesses to registers of wgmma.mma_async (wgmma.fence), the proxy fence those to memory",
     ),
     Commutes(
         "nvvm.cluster.arrive.relaxed",
@@ -146,7 +169,7 @@ def _commutes(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if mutation.kind != "move":
         return ""
     across = crossed(op, earlier=mutation.what.endswith("earlier"))
-    names = {o.name for top in across for o in top.walk() if o.name in EFFECTS}
+    names = {o.name for top in across for o in top.walk() if has_effect(o)}
     return next((c.clause for c in COMMUTES if c.op == op.name and names <= set(c.others)), "")
 
 
@@ -160,7 +183,7 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if mutation.kind != "move":
         return ""
     earlier = mutation.what.endswith("earlier")
-    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS}
+    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)}
     if op.name in ARRIVALS and not earlier and not names & WAITS:
         return (
             "an arrival orders what is before it (release patterns): later it orders more, and nothing"
@@ -178,26 +201,28 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for copies into shared memory, or a barrier of a warp, was moved across accesses to global memory."""
-    waits = ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity", "nvvm.bar.warp.sync")
+    """A wait for copies into shared memory, or a barrier, was moved across accesses to global memory."""
+    barriers = ("nvvm.bar.warp.sync", "nvvm.barrier")
+    waits = ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity", *barriers)
     if mutation.kind != "move" or op.name not in waits:
         return ""
     across = [o for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk()]
-    effects = [o for o in across if o.name in EFFECTS]
+    effects = [o for o in across if has_effect(o)]
     if not all(o.name in ("llvm.load", "llvm.store") and "ptr<1>" in str(o.operands[-1].type) for o in effects):
         return ""
-    if op.name == "nvvm.bar.warp.sync":
-        return "the barrier was moved across accesses to global memory only, whose races are reported (bar.warp.sync)"
+    if op.name in barriers:
+        return "the barrier was moved across accesses to global memory only, whose races are reported (bar)"
     return "the wait is for copies into shared memory, and was moved across no access to their destination"
 
 
 def _phase_known(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """Bytes are expected before the wait for an empty slot, by a thread that is ordered after the last copies to it."""
-    if mutation.what != "nvvm.mbarrier.arrive.expect_tx earlier":
+    expect, wait = "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.try_wait.parity"
+    across = {f"{expect} earlier": (wait, "nvvm.elect.sync"), f"{wait} later": (expect,)}.get(mutation.what)
+    if across is None:
         return ""
-    waits = ("nvvm.mbarrier.try_wait.parity", "nvvm.elect.sync")
-    names = {o.name for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS}
-    if not names <= {*waits}:
+    earlier = mutation.what.endswith("earlier")
+    if not {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)} <= {*across}:
         return ""
     return (
         "the arrival belongs to the next phase (phase of the mbarrier object), for an earlier wait orders it after the"
@@ -208,7 +233,7 @@ def _phase_known(subject: Subject, mutation: Mutation, op: Operation) -> str:
 def _nothing_left(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The last cp.async wait of the kernel, or a barrier moved before it, waits only for empty groups."""
     if mutation.what == "nvvm.barrier0 earlier":
-        effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
+        effects = [o for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)]
         if len(effects) != 1:
             return ""
         op = effects[0]
@@ -232,17 +257,22 @@ def _lower_bound(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for one stage was moved across a read of another stage, or across the copies into a third."""
+    """A wait for one stage was moved across a read of another stage, or before copies and arrivals for others."""
     if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
         return ""
     earlier = mutation.what.endswith("earlier")
-    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS}
-    if not earlier and names == {"llvm.load"}:
+    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)}
+    if not earlier and names <= {"llvm.load", "llvm.store"}:
         return (
-            "what is read there is of a stage that was waited for before: a read before its wait is reported as a race"
+            "what is accessed there is of a stage that was waited for before: an access before its wait is reported as"
+            " a race"
         )
-    if earlier and names <= {*LOADS, "nvvm.mbarrier.arrive.expect_tx"}:
-        return "the copies it waits for were issued stages before, for every schedule ends; earlier it orders more"
+    others = {*LOADS, "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity"}
+    if earlier and names <= others | {"llvm.load", "nvvm.cp.async.shared.global"}:
+        return (
+            "earlier it orders more, and what it waits for does not need the ops between, for every schedule ends:"
+            " otherwise the wait would never end, under any schedule"
+        )
     return ""
 
 
@@ -250,7 +280,7 @@ def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A barrier was moved before the last read of a step."""
     if not subject.ahead or mutation.what != "nvvm.barrier0 earlier":
         return ""
-    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)]
     return subject.ahead if [o.name for o in effects] == ["llvm.load"] else ""
 
 
@@ -270,7 +300,7 @@ def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
     if op.name != "nvvm.cluster.arrive" or mutation.kind == "drop":
         return ""
     role = crossed(op, earlier=True)
-    names = {o.name for top in role for o in top.walk() if o.name in EFFECTS}
+    names = {o.name for top in role for o in top.walk() if has_effect(o)}
     loads = {*LOADS, "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.arrive.expect_tx", "nvvm.elect.sync"}
     if not names or not names <= loads:
         return ""
@@ -279,6 +309,13 @@ def _producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
         " before they arrive at"
         " the same barrier of the cluster with release (barrier.cluster)"
     )
+
+
+def _unused(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The initialization of an mbarrier that no thread uses with this configuration."""
+    if (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.init"):
+        return ""
+    return "no thread uses this mbarrier: a use without mbarrier.init is reported (mbarrier.init)"
 
 
 def _unawaited(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -353,7 +390,7 @@ def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
     fences = [op] if op.name == fence and mutation.kind in ("drop", "move") else []
     if op.name == "nvvm.mbarrier.init" and mutation.kind == "move":
         across = crossed(op, earlier=mutation.what.endswith("earlier"))
-        effects = [o for top in across for o in top.walk() if o.name in EFFECTS]
+        effects = [o for top in across for o in top.walk() if has_effect(o)]
         fences = [o for o in effects if o.name == fence]
         if {o.name for o in effects} - {fence, op.name}:
             return ""
@@ -367,6 +404,53 @@ def _fenced_later(subject: Subject, mutation: Mutation, op: Operation) -> str:
         "fence.mbarrier_init orders all earlier mbarrier.init of the thread (membar, fence), and elect.sync elects the"
         " same thread each time (elect.sync): the last fence covers the initializations before it"
     )
+
+
+def _initialized_by_producer(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The barrier of the block was moved before the initialization of the last mbarriers."""
+    if mutation.what != "nvvm.barrier0 earlier":
+        return ""
+    names = {o.name for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)}
+    if names != {"nvvm.elect.sync", "nvvm.mbarrier.init", "nvvm.fence.mbarrier.init"}:
+        return ""
+    return (
+        "the thread that initializes these mbarriers fills the stages of others, too, and its arrivals there release"
+        " the initializations (release patterns): a use that is not ordered after the initialization is reported"
+    )
+
+
+def _without_copies(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """The initializations are fenced in a kernel whose mbarriers are used by threads of the block only."""
+    fence = "nvvm.fence.mbarrier.init"
+    crosses = mutation.kind == "move" and {
+        o.name for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk() if has_effect(o)
+    } == {fence}
+    if op.name != fence and not (crosses and op.name == "nvvm.mbarrier.init"):
+        return ""
+    function = op.parent_op()
+    while function is not None and not function.name.endswith("func"):
+        function = function.parent_op()
+    if function is None or any(o.name.startswith(("nvvm.cp.async.bulk", "nvvm.cluster")) for o in function.walk()):
+        return ""
+    return (
+        "fence.mbarrier_init orders mbarrier.init before the asynchronous proxy and other blocks of the cluster"
+        " (membar, fence): no copy signals these mbarriers, and the barrier of the block orders their use by threads"
+    )
+
+
+def _fenced_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """Another proxy fence follows before the next MMA or bulk copy, executed by the threads that issue it."""
+    fence, at = "nvvm.fence.proxy", op.next_op
+    if op.name != fence or (mutation.kind not in ("drop", "weaken") and mutation.what != f"{fence} earlier"):
+        return ""
+    while at is not None and not any(o.name in (*LOADS, *STORES, "nvvm.wgmma.mma_async") for o in at.walk()):
+        if at.name == fence and at.properties == op.properties:
+            return (
+                "the next proxy fence is on the path of causality between the writes and the MMAs, too (causality"
+                " order): it is before the next MMA, and all threads that issue MMAs execute it"
+            )
+        at = at.next_op
+    return ""
 
 
 def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -420,12 +504,26 @@ def _loads_before_both(subject: Subject, mutation: Mutation, op: Operation) -> s
     earlier = mutation.what == "nvvm.bar.warp.sync earlier"
     if not earlier and (mutation.kind != "move" or _groups_left(op) is None):
         return ""
-    effects = [o for top in crossed(op, earlier=earlier) for o in top.walk() if o.name in EFFECTS]
+    effects = [o for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)]
     if not effects or any(_groups_left(o) is None if earlier else o.name != "nvvm.bar.warp.sync" for o in effects):
         return ""
     return (
         "the warp's loads from memory are before both (bar.warp.sync), and all its threads execute the wait"
         " (wgmma.wait_group.sync.aligned) before the arrival"
+    )
+
+
+def _barrier_and_wait(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A named barrier was moved across a wait for MMAs."""
+    if mutation.kind != "move" or op.name != "nvvm.barrier":
+        return ""
+    across = crossed(op, earlier=mutation.what.endswith("earlier"))
+    effects = [o for top in across for o in top.walk() if has_effect(o)]
+    if not effects or any(_groups_left(o) is None for o in effects):
+        return ""
+    return (
+        "what comes after is ordered after both (bar, wgmma.wait_group); an access to memory that an MMA still reads,"
+        " by a thread that has passed the barrier, is reported"
     )
 
 
@@ -460,11 +558,11 @@ def _groups_left(op: Operation) -> int | None:
 
 
 def _converges(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A barrier of the warp before an arrival of all its lanes."""
-    if (mutation.kind, op.name) != ("drop", "nvvm.bar.warp.sync"):
+    """A barrier of the warp before an arrival of all its lanes, moved across the arrival or the wait before it."""
+    if op.name != "nvvm.bar.warp.sync":
         return ""
     after = op.next_op
-    while after is not None and after.name not in EFFECTS and after.name != "llvm.call_intrinsic":
+    while after is not None and not has_effect(after) and after.name != "llvm.call_intrinsic":
         after = after.next_op
     if after is None or "barrier.cta.arrive.aligned" not in str(after.properties.get("intrin")):
         return ""
@@ -519,7 +617,7 @@ def _at_the_end(subject: Subject, mutation: Mutation, op: Operation) -> str:
     while at is not None and not at.name.endswith("func"):
         after = at.next_op
         while after is not None:
-            if any(o.name in EFFECTS for o in after.walk()):
+            if any(has_effect(o) for o in after.walk()):
                 return ""
             after = after.next_op
         at = at.parent_op()
@@ -560,14 +658,19 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _phase_known,
     _nothing_left,
     _elsewhere,
+    _unused,
     _unawaited,
     _once,
     _no_group_too_many,
     _same_shape,
     _fenced_later,
+    _initialized_by_producer,
+    _without_copies,
+    _fenced_again,
     _one_group,
     _waited_again,
     _loads_before_both,
+    _barrier_and_wait,
     _all_start,
     _converges,
     _covered,

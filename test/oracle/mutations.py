@@ -132,10 +132,15 @@ def _moves(op: Operation) -> Iterator[_Edit]:
         yield "move", f"{op.name} earlier", _earlier
 
 
+def has_effect(op: Operation) -> bool:
+    """Return True if an op orders others or accesses memory. Empty inline assembly only pins registers."""
+    return op.name in EFFECTS and not (op.name == "llvm.inline_asm" and op.properties["asm_string"] == StringAttr(""))
+
+
 def _next(op: Operation, step: Callable[[Operation], Operation | None]) -> Operation | None:
     """Return the nearest op in the block that has effects or contains an op with effects, or None."""
     at = step(op)
-    while at is not None and not any(o.name in EFFECTS for o in at.walk()):
+    while at is not None and not any(has_effect(o) for o in at.walk()):
         at = step(at)
     return at
 
