@@ -582,6 +582,20 @@ def _covered(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return subject.covered if loads and len(waits) > 1 and op is not waits[0] else ""
 
 
+def _at_begin(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A producer's wait at the begin of a tile, not in the loop over its steps."""
+    if not subject.begin or (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.try_wait.parity"):
+        return ""
+    if op.parent is None or not any(o.name in LOADS for top in op.parent.ops for o in top.walk()):
+        return ""
+    at = op.parent_op()
+    while at is not None and not at.name.endswith("func"):
+        if at.name == "scf.for":
+            return ""
+        at = at.parent_op()
+    return subject.begin
+
+
 def _passed(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for a full slot follows a named barrier of threads that have waited for it."""
     if not subject.passed or (mutation.kind, op.name) != ("drop", "nvvm.mbarrier.try_wait.parity"):
@@ -674,6 +688,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _all_start,
     _converges,
     _covered,
+    _at_begin,
     _passed,
     _known_already,
     _at_the_end,
