@@ -178,8 +178,7 @@ FUNCTIONS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
-@pytest.mark.sample("given4-1")
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", [40, 1])
 @pytest.mark.parametrize("given", FUNCTIONS)
 def test_functions_of_scores(given: dict[str, Any], queries: int) -> None:

@@ -179,8 +179,7 @@ def test_sinks_of_packed_sequences() -> None:
         assert (np.abs(logs[:, i:j] - total) < 1e-5).all()
 
 
-@pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
-@pytest.mark.sample("5 queries in chunks")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("queries", "keys", "heads", "causal", "given", "split"),
     [

@@ -133,6 +133,7 @@ def test_eager_calls_do_not_reach_the_dispatcher() -> None:
         assert not op.conv2d(x, f, None, 1, 1, device="cpu").requires_grad
 
 
+@pytest.mark.slow
 def test_second_derivatives() -> None:
     x, f = tensor(1, 16, 5, 4), tensor(8, 16, 3, 3)
     y = op.conv2d(x, f, None, 1, 1, device="cpu")

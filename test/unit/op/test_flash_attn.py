@@ -221,7 +221,7 @@ def test_decoding(paged: bool | None) -> None:
     assert used.tolist() == [20, 3]
 
 
-@pytest.mark.end_to_end  # Two kernels are compiled and run.
+@pytest.mark.slow
 def test_a_step_of_a_key_value_cache() -> None:
     """``flash_attn_with_kvcache`` is one recording of an append and an attention."""
     caches = [normal(2, 32, 1, 64, seed=i) for i in range(2)]

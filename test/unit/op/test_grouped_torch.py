@@ -67,8 +67,8 @@ def _compiled_cases() -> dict[str, tuple[Any, ...]]:
     }
 
 
-@pytest.mark.end_to_end
-@pytest.mark.parametrize("case", ["rows", *(pytest.param(c, marks=pytest.mark.slow) for c in [*_compiled_cases()][1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("case", _compiled_cases())
 def test_gradients_inside_compile(case: str) -> None:
     a, b, groups = _compiled_cases()[case]
 

@@ -186,7 +186,7 @@ def test_no_tensor_has_all_logits() -> None:
     assert found.weight.shape == (48, 8) and 48 * 8 <= seen.largest <= 64 * 8
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_compiled() -> None:
     arrays, target = data(10, 24, 43, torch.bfloat16)
 

@@ -72,7 +72,7 @@ def test_forward(name: str, n: int, dtype: torch.dtype) -> None:
     alike(ours(x, device="cpu"), peer, x)
 
 
-@pytest.mark.sample(every=13)
+@pytest.mark.sample(every=26)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", LENGTHS)
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_all_targets_ignored() -> None:
     assert op.cross_entropy(x, t, reduction="sum", device="cpu") == 0
 
 
-@pytest.mark.sample("4001-torch.float32")
+@pytest.mark.sample("333-torch.float32")
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", [5, 333, 4000, 4001])
 def test_the_mean_of_equal_numbers_is_that_number(n: int, dtype: torch.dtype) -> None:

@@ -19,6 +19,7 @@ from cute_dialect.runtime.settings import SettingError
 # The bar appears at once, and each step waits until its line is drawn.
 SLOW = """
 import sys, time
+import rich.console, rich.progress  # The bar imports them in its thread, which may take longer than the work.
 from cute_dialect.runtime import progress
 progress._DELAY = 0.0
 for name in progress.track(["k0", "k1", "k2"], "compiling", "kernels"):
