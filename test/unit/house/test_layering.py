@@ -14,11 +14,12 @@ from cute_dialect.cute_nvgpu import FAMILIES, TO_NVGPU, Family
 
 ROOT = Path(__file__).parents[3]
 LAYERS = (
-    "type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks", "ir",
+    "type_text", "errors", "exports", "files", "spaces", "algebra", "symbolic", "arch", "viz", "runtime", "tracebacks",
+    "ir",
     "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op",
     "flash_attn", "flash_mla", "explore", "tools",
 )  # fmt: skip
-XDSL_FREE = ("type_text", "errors", "exports", "files", "spaces", "algebra", "arch", "viz", "runtime", "tracebacks")
+XDSL_FREE = LAYERS[: LAYERS.index("ir")]
 VENDOR = ("mlir", "cuda", "torch", "cupy")
 VENDOR_FREE = LAYERS[: LAYERS.index("pipelines")]
 DRIVER = ("runtime",)

@@ -1,0 +1,1 @@
+"""Symbolic integers and proofs about layouts of symbolic extents."""
