@@ -297,6 +297,7 @@ GUIDES = (
     "editors",
     "progress",
     "interpreter",
+    "prove",
     "porting",
     "embedding",
     "performance",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import re
+import shlex
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from layout_questions import check
@@ -14,6 +17,7 @@ from cute_dialect.symbolic.terms import Domain, Term
 from cute_dialect.tools import cute_prove
 from cute_dialect.tools.cute_prove import ask
 
+ROOT = Path(__file__).parents[3]
 IDENTITIES = [
     # coalesce, evaluation of merged modes
     ("coalesce((M,N):(1,M)) == M*N:1", ()),
@@ -148,6 +152,17 @@ def test_random_question(seed: int) -> None:
 def test_many_random_questions() -> None:
     found = [check(seed) for seed in range(1000, 11_000)]
     assert min(found.count("proved"), found.count("refuted")) >= 2000
+
+
+def test_commands_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```console\n(.*?)^```", (ROOT / "docs" / "prove.md").read_text(), re.DOTALL | re.MULTILINE)
+    shown = "".join(b for b in blocks if "cute-prove layout" in b)
+    for line in shown.splitlines():
+        if line.startswith("$ "):
+            cute_prove.main(shlex.split(line)[2:])
+    printed = capsys.readouterr().out
+    assert printed == "".join(f"{line}\n" for line in shown.splitlines() if not line.startswith("$ "))
+    assert printed.count("\n") >= 5
 
 
 @pytest.mark.parametrize("module", ["terms", "expressions", "layouts"])
