@@ -544,7 +544,7 @@ def _contains(x: Term, part: Term) -> bool:
 
 
 def _borrow(rest: Term, d: Term) -> int:
-    """Return how many times d is added to a negative constant rest to make it natural."""
+    """Return the number of times that d must be added to a negative constant rest to make it natural."""
     constant, n = rest.monomials.get((), 0), d.value
     if constant >= 0:
         return 0
