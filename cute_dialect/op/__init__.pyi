@@ -39,7 +39,7 @@ from cute_dialect.op.functions.packed_weights import (
     pack_weight as pack_weight,
     unpack_weight as unpack_weight,
 )
-from cute_dialect.op.problems.packed_weights import (
+from cute_dialect.op.problems.compressed_weights import (
     PackedWeight as PackedWeight,
 )
 from cute_dialect.op.functions.quantize import (
@@ -66,7 +66,7 @@ from cute_dialect.op.functions.sparse_weights import (
     expand_2_4 as expand_2_4,
     mm_sparse as mm_sparse,
 )
-from cute_dialect.op.problems.sparse_weights import (
+from cute_dialect.op.problems.compressed_weights import (
     SparseWeight as SparseWeight,
 )
 from cute_dialect.op.functions.rope import (

@@ -27,13 +27,22 @@ from cute_dialect.op.functions.embedding import embedding
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm import linear, mm
 from cute_dialect.op.functions.grouped import grouped_mm
+from cute_dialect.op.functions.packed_weights import mm_packed, pack_weight
 from cute_dialect.op.functions.rope import rope
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
+from cute_dialect.op.functions.sparse_weights import compress_2_4, mm_sparse
 from cute_dialect.op.keywords import checks_keywords
+from cute_dialect.op.problems.compressed_weights import PackedWeight, SparseWeight
+from cute_dialect.op.problems.packed_weights import check_bits, checked_packed, format_of
+from cute_dialect.op.problems.sparse_weights import check_problem as check_sparse_problem
+from cute_dialect.op.problems.sparse_weights import metadata_shape
 from cute_dialect.op.signature_types import Window
 
-__all__ = ["MLP", "Attention", "Conv2d", "Embedding", "Experts", "GroupedLinear", "LayerNorm", "Linear", "RMSNorm"]
+__all__ = [
+    "MLP", "Attention", "Conv2d", "Embedding", "Experts", "GroupedLinear", "LayerNorm", "Linear", "PackedLinear",
+    "RMSNorm", "SparseLinear",
+]  # fmt: skip
 
 
 @overload
@@ -129,6 +138,190 @@ class GroupedLinear(torch.nn.Module):
     def extra_repr(self) -> str:
         shown = f"{self.groups} groups, in_features={self.in_features}, out_features={self.out_features}"
         return f"{shown}, bias={self.bias is not None}" + (f", activation={self.activation}" if self.activation else "")
+
+
+class PackedLinear(torch.nn.Module):
+    """A layer ``x @ w.T + bias`` with packed weights of 4 or 8 bits, which are not trained.
+
+    :meth:`from_linear` quantizes a layer, and :meth:`from_packed` takes packed weights, such as those of a GPTQ or AWQ
+    checkpoint.  A new layer has zeros for ``load_state_dict``: its buffer ``data`` holds the packed words.
+
+    >>> layer = PackedLinear.from_linear(torch.nn.Linear(64, 24), group=32, run_on="cpu")
+    >>> layer, layer(torch.ones(3, 64).half()).shape
+    (PackedLinear(in_features=64, out_features=24, bias=True, format=ui4-g32-f32), torch.Size([3, 24]))
+
+    Args:
+        format: storage of the weights, as in :attr:`format` of other layers and of packed weights.
+        dtype: type of the bias; default: that of torch.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    data: torch.Tensor
+
+    @checks_keywords
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, *, format: str = "ui4-g128-f16",
+        device: Any = None, dtype: Any = None, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            _check_size("PackedLinear", name, size)
+        self.in_features, self.out_features, self.format, self.run_on = in_features, out_features, format, run_on
+        shape = format_of("PackedLinear", format).shape(out_features, in_features)
+        self.register_buffer("data", torch.zeros(shape, dtype=torch.int32, device=device))
+        self.bias = torch.nn.Parameter(torch.zeros(out_features, device=device, dtype=dtype)) if bias else None
+
+    @classmethod
+    @checks_keywords
+    def from_packed(
+        cls, packed: PackedWeight, bias: torch.Tensor | None = None, *, run_on: str | None = None
+    ) -> PackedLinear:
+        """Return a layer with weights of :func:`cute_dialect.op.pack_weight`, ``pack_gptq`` or ``pack_awq``.
+
+        Args:
+            bias: (out_features,), or None.
+            run_on: ``"cpu"`` runs on the interpreter.
+        """
+        checked_packed("PackedLinear.from_packed", packed)
+        layer = cls(packed.k, packed.n, False, format=packed.format, device="meta", run_on=run_on)
+        layer.data, layer.bias = packed.data, _bias("PackedLinear.from_packed", bias, packed.n)
+        return layer
+
+    @classmethod
+    @checks_keywords
+    def from_linear(
+        cls, linear: torch.nn.Linear, *, bits: int = 4, group: int | None = 128, run_on: str | None = None
+    ) -> PackedLinear:
+        """Return a layer with the weights of another one, rounded to integers of ``bits`` bits.
+
+        The scale of a group of columns maps its largest absolute value to 7 or 127.
+
+        Args:
+            linear: a layer with floating-point weights; it shares its bias with the result.
+            bits: 4 or 8.
+            group: columns that share a scale: 32, 64 or 128; None: all columns of a row.
+            run_on: ``"cpu"`` packs the weights, and runs the layer, on the interpreter.
+        """
+        call = "PackedLinear.from_linear"
+        weight, most = _weight_of(call, linear), 2 ** (check_bits(call, bits) - 1) - 1
+        k = weight.shape[1]
+        size = k if group is None else group
+        if type(size) is not int or (group is not None and size not in (32, 64, 128)):
+            raise ArgumentError(f"{call}: group is {group!r}; pass 32, 64, 128 or None")
+        groups = torch.nn.functional.pad(weight.float(), (0, -k % size)).unflatten(1, (-1, size))
+        scales = (groups.abs().amax(2) / most).to(weight.dtype)
+        steps = scales.float()[..., None]
+        rounded = torch.where(steps > 0, groups / steps, 0.0).round().clamp(-most - 1, most)
+        q = rounded.to(torch.int8).flatten(1)[:, :k]
+        packed = pack_weight(q, scales, bits=bits, group=None if scales.shape[1] == 1 else group, device=run_on)
+        return cls.from_packed(packed, linear.bias, run_on=run_on)
+
+    @property
+    def packed(self) -> PackedWeight:
+        """The weights, as the argument of :func:`cute_dialect.op.mm_packed`."""
+        return PackedWeight(self.data, self.out_features, self.in_features, self.format)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return (…, out_features) for an input of (…, in_features), f16 or bf16."""
+        return mm_packed(input, self.packed, _like(self.bias, input), device=self.run_on)
+
+    def get_extra_state(self) -> str:
+        return self.format
+
+    def set_extra_state(self, state: str) -> None:
+        if state != self.format:
+            raise ArgumentError(
+                f"PackedLinear: the weights to load have the format {state}, but the layer has {self.format}; "
+                f'build the layer with format="{state}"'
+            )
+
+    def extra_repr(self) -> str:
+        shown = f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return f"{shown}, format={self.format}"
+
+
+class SparseLinear(torch.nn.Module):
+    """A layer ``x @ w.T + bias`` with 2:4 sparse weights, which are not trained.
+
+    :meth:`from_linear` compresses the weights of a layer.  A new layer has zeros for ``load_state_dict``: its buffers
+    ``kept`` and ``metadata`` hold the weights.
+
+    >>> layer = SparseLinear.from_linear(torch.nn.Linear(64, 24).half(), prune=True, run_on="cpu")
+    >>> layer, layer(torch.ones(3, 64).half()).shape
+    (SparseLinear(in_features=64, out_features=24, bias=True), torch.Size([3, 24]))
+
+    Args:
+        dtype: type of the weights and the bias, f16 (default) or bf16.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    kept: torch.Tensor
+    metadata: torch.Tensor
+
+    @checks_keywords
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None,
+        dtype: torch.dtype = torch.float16, run_on: str | None = None,
+    ):  # fmt: skip
+        super().__init__()
+        for name, size in (("in_features", in_features), ("out_features", out_features)):
+            _check_size("SparseLinear", name, size)
+        check_sparse_problem("SparseLinear", out_features, in_features)
+        self.in_features, self.out_features, self.run_on = in_features, out_features, run_on
+        kept = torch.zeros(out_features, in_features // 2, dtype=dtype, device=device)
+        words = torch.zeros(metadata_shape(out_features, in_features), dtype=torch.int32, device=device)
+        self.register_buffer("kept", kept)
+        self.register_buffer("metadata", words)
+        self.bias = torch.nn.Parameter(torch.zeros(out_features, device=device, dtype=dtype)) if bias else None
+
+    @classmethod
+    @checks_keywords
+    def from_linear(cls, linear: torch.nn.Linear, *, prune: bool = False, run_on: str | None = None) -> SparseLinear:
+        """Return a layer with the weights of another one.
+
+        Args:
+            linear: a layer with weights of f16 or bf16; it shares its bias with the result.
+            prune: set the two smaller absolute values of each four consecutive weights of a row to 0.  Without it
+                weights that are not 2:4 sparse are refused.
+            run_on: ``"cpu"`` compresses the weights, and runs the layer, on the interpreter.
+        """
+        weight = _weight_of("SparseLinear.from_linear", linear)
+        if prune and weight.shape[1] % 4 == 0:
+            fours = weight.unflatten(1, (-1, 4))
+            weight = fours.scatter(2, fours.abs().argsort(2)[..., :2], 0.0).flatten(1)
+        found = compress_2_4(weight, device=run_on)
+        layer = cls(weight.shape[1], weight.shape[0], False, device="meta", dtype=weight.dtype, run_on=run_on)
+        layer.kept, layer.metadata = found
+        layer.bias = _bias("SparseLinear.from_linear", linear.bias, weight.shape[0])
+        return layer
+
+    @property
+    def sparse(self) -> SparseWeight:
+        """The weights, as the argument of :func:`cute_dialect.op.mm_sparse`."""
+        return SparseWeight(self.kept, self.metadata)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return (…, out_features) for an input of (…, in_features) of the type of the weights."""
+        return mm_sparse(input, self.sparse, _like(self.bias, input), device=self.run_on)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def _weight_of(call: str, linear: object) -> torch.Tensor:
+    """Return the weights of a layer without their gradient.  Raises ArgumentError."""
+    weight = getattr(linear, "weight", None)
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 2 or not weight.is_floating_point():
+        raise ArgumentError(f"{call}: linear is of type {type(linear).__name__}; pass a torch.nn.Linear")
+    return weight.detach()
+
+
+def _bias(call: str, bias: object, size: int) -> torch.nn.Parameter | None:
+    """Return a bias as a parameter.  Raises ArgumentError if its shape is wrong."""
+    if bias is None or (isinstance(bias, torch.Tensor) and tuple(bias.shape) == (size,)):
+        return bias if bias is None or isinstance(bias, torch.nn.Parameter) else torch.nn.Parameter(bias)
+    shown = tuple(bias.shape) if isinstance(bias, torch.Tensor) else type(bias).__name__
+    raise ArgumentError(f"{call}: bias is {shown}; pass a tensor of shape ({size},), or None")
 
 
 class Conv2d(torch.nn.Conv2d):

@@ -586,8 +586,8 @@ PAGES: Mapping[str, Page] = {
         "`from cute_dialect import op`. The guide is [operations.md](../operations.md).",
         (
             _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled"),
-            _op("GEMM with packed weights", "functions.packed_weights", "problems.packed_weights"),
-            _op("GEMM with sparse weights", "functions.sparse_weights", "problems.sparse_weights"),
+            _op("GEMM with packed and sparse weights", "functions.packed_weights", "functions.sparse_weights",
+                "problems.compressed_weights"),
             _op("Grouped GEMM", "functions.grouped"),
             _op("Convolution", "functions.conv"),
             _op("Attention", "functions.attention", "functions.cascade_attention", "functions.flex_attention",

@@ -14,11 +14,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from cute_dialect.lang.calls.options import default_device
 from cute_dialect.op.arrays.dtypes import torch_name
-from cute_dialect.op.errors import ArgumentError, DeviceError, DtypeError, LayoutError, OptionError, UnsupportedError
+from cute_dialect.op.errors import DeviceError, DtypeError, LayoutError, OptionError, UnsupportedError
 from cute_dialect.runtime import call_options
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, OutsideMemory, numpy_dtype, stream_of, view_of
 from cute_dialect.runtime.call_options import device_number
@@ -34,10 +34,8 @@ __all__ = [
     "check_options",
     "chosen_device",
     "gpu_here",
-    "moved",
     "on_stream",
     "read_all",
-    "safely_loaded",
 ]
 
 # --------------------------------------------------------------------------------------------------------- libraries
@@ -236,27 +234,6 @@ def random_state(call: str, value: Any, name: str = "rng_state") -> Any:
     except NotAnArray:
         return None
     return found.random_state(call, value, name)
-
-
-_T = TypeVar("_T", bound=type[object])
-
-
-def safely_loaded(kind: _T) -> _T:
-    """Decorate a class whose instances ``torch.load(weights_only=True)`` may read, if torch is imported."""
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "serialization") and hasattr(torch.serialization, "add_safe_globals"):
-        torch.serialization.add_safe_globals([kind])
-    return kind
-
-
-def moved(call: str, x: Any, device: object) -> Any:
-    """Return a tensor on another device.  Raises ArgumentError for arrays of other libraries, and no device."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(x, torch.Tensor):
-        raise ArgumentError(f"{call}.to: the weights are of type {type(x).__name__}; only torch tensors can be moved")
-    if not isinstance(device, str | int | torch.device):
-        raise ArgumentError(f"{call}.to: device is {device!r}; pass a device, such as 'cuda'")
-    return x.to(device=device)
 
 
 def on_stream(view: ArrayView, stream: object) -> AbstractContextManager[object]:

@@ -13,7 +13,7 @@ attention of 4 sequences, 16 heads of 128 on 4, 4096 queries, 4096 keys, f16
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import prod
@@ -36,6 +36,7 @@ from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
 from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, factor_of, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
+from cute_dialect.op.signature_types import Window
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 _ELEMENTS = dict.fromkeys(("sinks", "alibi_slopes", "mask", *DESCALES), "f32") | {"rng_state": "i64"}
@@ -107,7 +108,7 @@ class AttentionExplanation(Explanation):
 
 def explain_attention(
     q: Shaped, k: Shaped, v: Shaped = None, *, causal: bool | str = False, scale: float | None = None,
-    window: Sequence[int | None] | None = None, softcap: float = 0.0, sinks: Shaped = None,
+    window: Window | None = None, softcap: float = 0.0, sinks: Shaped = None,
     alibi_slopes: Shaped = None, mask: Shaped = None, dropout_p: float = 0.0, rng_state: Shaped = None,
     lse: bool = False, layout: str = "bhsd", seqused_k: Shaped = None, page_table: Shaped = None,
     seqused_q: Shaped = None, leftpad_k: Shaped = None, seqused_k_offset: int = 0, attention_chunk: int = 0,

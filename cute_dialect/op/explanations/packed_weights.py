@@ -24,8 +24,9 @@ from cute_dialect.op.errors import DtypeError, ShapeError
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line
 from cute_dialect.op.explanations.rows import DRAM
-from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, PackedWeight, checked_packed
-from cute_dialect.op.problems.sparse_weights import ELEMENTS, SparseWeight, check_sparse
+from cute_dialect.op.problems.compressed_weights import PackedWeight, SparseWeight
+from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, checked_packed
+from cute_dialect.op.problems.sparse_weights import ELEMENTS, check_sparse
 from cute_dialect.op.problems.sparse_weights import choose_config as choose_sparse
 from cute_dialect.op.select.mixed_input import choose_plan
 

@@ -25,13 +25,13 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.compressed_weights import PackedWeight
 from cute_dialect.op.problems.operands import check_overlap
 from cute_dialect.op.problems.packed_weights import (
     ACTIVATIONS,
     RESULTS,
     SCALES,
     Format,
-    PackedWeight,
     check_bits,
     check_problem,
     check_zero,

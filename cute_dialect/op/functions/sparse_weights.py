@@ -20,9 +20,9 @@ from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.compressed_weights import SparseWeight
 from cute_dialect.op.problems.sparse_weights import (
     ELEMENTS,
-    SparseWeight,
     check_problem,
     check_sparse,
     choose_config,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import element_name, torch_name
 from cute_dialect.op.functions import packed_weights as functions
-from cute_dialect.op.problems.packed_weights import PackedWeight
+from cute_dialect.op.problems.compressed_weights import PackedWeight
 from cute_dialect.op.torch.autograd import no_settings
 from cute_dialect.op.torch.registry import CUTE
 

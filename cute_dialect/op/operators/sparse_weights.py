@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cute_dialect.op.functions import sparse_weights as functions
-from cute_dialect.op.problems.sparse_weights import SparseWeight
+from cute_dialect.op.problems.compressed_weights import SparseWeight
 from cute_dialect.op.torch.autograd import no_settings
 from cute_dialect.op.torch.registry import CUTE
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from itertools import product
 from numbers import Integral
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from cute_dialect.kernels.gemm.mixed_input import FLOATS, GROUPS, ROWS, WEIGHTS, Chunk
-from cute_dialect.op.arrays.library import moved, safely_loaded
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import type_name
+from cute_dialect.op.problems.compressed_weights import PackedWeight
 
 SCALES = ("f16", "bf16", "f32")
 """Types of scales."""
@@ -77,28 +77,6 @@ def format_of(call: str, text: str) -> Format:
         f"{call}: packed has the format {text!r}, which is unknown; pass the result of op.pack_weight, op.pack_gptq or "
         "op.pack_awq"
     )
-
-
-@safely_loaded
-class PackedWeight(NamedTuple):
-    """Weights as :func:`cute_dialect.op.pack_weight` returns them, for :func:`cute_dialect.op.mm_packed`."""
-
-    data: Any  # 32-bit words: weights, scales and zero points
-    n: int  # rows of the weights, columns of the result
-    k: int  # columns of the weights and of x
-    format: str  # see Format
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the weights, (N, K)."""
-        return self.n, self.k
-
-    def to(self, device: object) -> PackedWeight:
-        """Return the weights on a device of torch, as ``torch.Tensor.to``."""
-        return self._replace(data=moved("PackedWeight", self.data, device))
-
-    def __repr__(self) -> str:
-        return f"PackedWeight({self.n} x {self.k}, {self.format})"
 
 
 def checked_packed(call: str, packed: object) -> Format:

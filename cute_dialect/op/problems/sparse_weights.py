@@ -6,39 +6,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sparse import ROWS, STEP, THREADS, SparseConfig
-from cute_dialect.op.arrays.library import moved, safely_loaded
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import type_name
+from cute_dialect.op.problems.compressed_weights import SparseWeight
 
 ELEMENTS = ("f16", "bf16")
 """Supported types."""
-
-
-@safely_loaded
-class SparseWeight(NamedTuple):
-    """Weights as :func:`cute_dialect.op.compress_2_4` returns them, for :func:`cute_dialect.op.mm_sparse`."""
-
-    kept: Any  # (N, K / 2), the kept elements
-    metadata: Any  # i32 words with their positions, 2 bits for each
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the weights, (N, K)."""
-        n, half = self.kept.shape
-        return n, 2 * half
-
-    def to(self, device: object) -> SparseWeight:
-        """Return the weights on a device of torch, as ``torch.Tensor.to``."""
-        return SparseWeight(moved("SparseWeight", self.kept, device), moved("SparseWeight", self.metadata, device))
-
-    def __repr__(self) -> str:
-        n, k = self.shape
-        return f"SparseWeight({n} x {k})"
 
 
 def metadata_shape(n: int, k: int) -> tuple[int, int]:

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -148,3 +151,95 @@ def test_arguments() -> None:
 def test_no_tokens(shape: tuple[int, ...]) -> None:
     x = torch.ones(shape).half()
     assert op.nn.Attention(64, 4, run_on="cpu")(x, x).shape == shape
+
+
+def packed_linear(bits: int, group: int | None, dtype: Any) -> tuple[Any, Any]:
+    """Return a packed layer, and its weights in float64, rounded as the layer rounds them."""
+    torch.manual_seed(bits)
+    linear = torch.nn.Linear(72, 40).to(dtype)
+    size, most = group or 72, 2 ** (bits - 1) - 1
+    columns = []
+    for part in linear.weight.detach().split(size, 1):
+        scale = (part.float().abs().amax(1) / most).to(dtype).double()[:, None]
+        columns.append((part.double() / scale).round().clamp(-most - 1, most) * scale)
+    return op.nn.PackedLinear.from_linear(linear, bits=bits, group=group, run_on="cpu"), torch.cat(columns, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bits", "group", "dtype"),
+    [(4, 32, torch.float16), (8, None, torch.bfloat16), (4, 128, torch.float32), (8, 64, torch.float16)],
+)
+def test_packed_linear(bits: int, group: int | None, dtype: Any) -> None:
+    layer, weight = packed_linear(bits, group, dtype)
+    x = torch.randn(3, 5, 72).to(torch.bfloat16 if dtype is torch.bfloat16 else torch.float16).requires_grad_()
+    found = layer(x)
+    exact = x.detach().double() @ weight.T + layer.bias.double()
+    assert relative(found, exact) < (1e-2 if x.dtype is torch.bfloat16 else 2e-3)
+    found.sum().backward()
+    assert relative(x.grad, weight.sum(0).expand(3, 5, 72)) < 1e-2 and bool((layer.bias.grad == 15).all())
+    copy = op.nn.PackedLinear(72, 40, format=layer.format, dtype=dtype, run_on="cpu")
+    copy.load_state_dict(saved_and_loaded(layer))
+    assert torch.equal(copy(x), found)
+
+
+def saved_and_loaded(layer: Any) -> Any:
+    """Return the state of a layer after a round trip through the safe reader of torch."""
+    file = io.BytesIO()
+    torch.save(layer.state_dict(), file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@pytest.mark.slow
+def test_sparse_linear() -> None:
+    torch.manual_seed(5)
+    linear = torch.nn.Linear(64, 24).half()
+    layer = op.nn.SparseLinear.from_linear(linear, prune=True, run_on="cpu")
+    weight = linear.weight.detach().double()
+    small = weight.view(24, 16, 4).abs().argsort(2)[..., :2]
+    weight = weight.view(24, 16, 4).scatter(2, small, 0.0).view(24, 64)
+    x = torch.randn(3, 5, 64).half()
+    found = layer(x)
+    assert relative(found, x.double() @ weight.T + linear.bias.double()) < 2e-3
+    copy = op.nn.SparseLinear(64, 24, run_on="cpu")
+    copy.load_state_dict(saved_and_loaded(layer))
+    assert torch.equal(copy(x), found)
+    with pytest.raises(op.ArgumentError, match="groups of four consecutive weights have more than two nonzero"):
+        op.nn.SparseLinear.from_linear(linear, run_on="cpu")
+
+
+LINEAR = torch.nn.Linear(64, 24)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: op.nn.PackedLinear.from_linear(LINEAR, bits=5), op.OpError, "PackedLinear.from_linear: bits"),
+        (lambda: op.nn.PackedLinear.from_linear(LINEAR, group=48), op.ArgumentError, "group is 48; pass 32, 64, 128"),
+        (lambda: op.nn.PackedLinear.from_linear(LINEAR.bias), op.ArgumentError, "pass a torch.nn.Linear"),
+        (lambda: op.nn.PackedLinear(64, 24, format="ui5"), op.ArgumentError, "format 'ui5', which is unknown"),
+        (lambda: op.nn.PackedLinear(64.0, 24), op.ArgumentError, "in_features is 64.0; pass a positive int"),
+        (lambda: op.nn.PackedLinear.from_packed(LINEAR), op.DtypeError, "from_packed: packed is of type Linear"),
+        (lambda: op.nn.PackedLinear(64, 24).set_extra_state("i8-row-f16"), op.ArgumentError, 'format="i8-row-f16"'),
+        (lambda: op.nn.SparseLinear(60, 24), op.ShapeError, "pass a multiple of 8 rows and of 16 columns"),
+        (lambda: op.nn.SparseLinear.from_linear(LINEAR, run_on="cpu"), op.DtypeError, "must have one of f16, bf16"),
+    ],
+)
+def test_refused_weights(call: Any, error: type[op.OpError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+@pytest.mark.slow  # Two processes are started.
+@pytest.mark.parametrize(
+    "first", ["import torch; import cute_dialect.op", "from cute_dialect import op; import torch; op.mm"]
+)
+def test_packed_weights_are_safe_to_load(first: str, tmp_path: Any) -> None:
+    """``torch.load(weights_only=True)`` needs no names of classes."""
+    layer, _ = packed_linear(4, 32, torch.float16)
+    torch.save({"w": layer.packed}, tmp_path / "w.pt")
+    code = f"{first}; import sys; print(torch.load(sys.argv[1], weights_only=True)['w'])"
+    command = [sys.executable, "-c", code, str(tmp_path / "w.pt")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == repr(layer.packed)

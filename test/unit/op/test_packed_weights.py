@@ -451,7 +451,6 @@ def test_saved_and_moved() -> None:
     """``torch.load`` reads the weights with its safe reader, and ``to`` moves them."""
     torch = pytest.importorskip("torch")
     packed, file = op.pack_weight(torch.zeros(8, 64).char(), torch.ones(8, 1).half(), device="cpu"), io.BytesIO()
-    torch.serialization.add_safe_globals([op.PackedWeight])  # torch may be newer here than the module
     torch.save({"w": packed}, file)
     file.seek(0)
     found = torch.load(file, weights_only=True)["w"]
