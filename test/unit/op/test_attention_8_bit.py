@@ -141,7 +141,7 @@ def test_numbers_are_factors() -> None:
     tensors = [torch.from_numpy(t.view(np.uint8)).view(torch.float8_e4m3fn) for t in x]
 
     def call(*x: Any) -> Any:
-        return op.attention(*x, q_descale=2, k_descale=0.75, v_descale=1.5)
+        return op.attention(*x, q_descale=2, k_descale=0.75, v_descale=1.5, device="cpu")
 
     again = torch.compile(call, fullgraph=True, backend="eager")(*tensors)
     assert np.array_equal(again.float().numpy(), found.astype(np.float32))

@@ -149,8 +149,8 @@ def test_operators() -> None:
     torch.library.opcheck(torch.ops.cute.combine_backward.default, given, test_utils=utils[:2])
 
     def layer(x: Any, weights: Any) -> Any:
-        rows, _, order = op.dispatch(x, chosen, 3)
-        return op.combine(rows * 2, order, weights).square().sum()
+        rows, _, order = op.dispatch(x, chosen, 3, device="cpu")
+        return op.combine(rows * 2, order, weights, device="cpu").square().sum()
 
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     found = torch.autograd.grad(compiled(x, weights), (x, weights))

@@ -89,7 +89,7 @@ def test_replayed_and_compiled_merges_in_place() -> None:
             np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
         assert (seen.first, seen.again) == (1, 2)
     out, lse = outs[0].clone(), lses[0].clone()
-    torch.compile(op.merge_attention_, fullgraph=True, backend="aot_eager")(out, lse, other, lses[1])
+    torch.compile(op.merge_attention_, fullgraph=True, backend="aot_eager")(out, lse, other, lses[1], device="cpu")
     np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(lse, want_lse, rtol=0, atol=1e-5)
 

@@ -228,7 +228,7 @@ def test_torch_compiles_calls() -> None:
     used = torch.tensor([66], dtype=torch.int32)
 
     def call(q: Any, rows: Any) -> Any:
-        return op.mla_decode(q, rows, seqused_k=used, causal=True, lse=True)
+        return op.mla_decode(q, rows, seqused_k=used, causal=True, lse=True, device="cpu")
 
     result, logs = torch.compile(call, fullgraph=True, backend="eager")(q, rows)
     check(result.numpy(), logs.numpy(), q.numpy(), [rows[0, :66].numpy()], 576**-0.5, causal=True)

@@ -112,8 +112,8 @@ def test_operator() -> None:
     torch.library.opcheck(call, ("layer_norm", x, x, w, w, 1e-5, "f8E4M3FN", "row"), test_utils=utils)
 
     def both(x: Any) -> Any:
-        q, scales, total = op.rms_norm(x, w, 1e-5, residual=x, quantize="int8", block=128)
-        return op.dequantize(q, scales) + total
+        q, scales, total = op.rms_norm(x, w, 1e-5, residual=x, quantize="int8", block=128, device="cpu")
+        return op.dequantize(q, scales, device="cpu") + total
 
     compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
     q, scales, total = op.rms_norm(x, w, 1e-5, residual=x, quantize=torch.int8, block=128, device="cpu")

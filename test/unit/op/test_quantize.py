@@ -131,8 +131,8 @@ def test_operators() -> None:
         torch.library.opcheck(getattr(operators, name).default, given, test_utils=("test_schema", "test_faketensor"))
 
     def both(x: Any) -> Any:
-        _, scales = op.quantize(x, torch.int8, block=128)
-        return op.dequantize(op.quantize(x, "i8", scale=scales)[0], scales)
+        _, scales = op.quantize(x, torch.int8, block=128, device="cpu")
+        return op.dequantize(op.quantize(x, "i8", scale=scales, device="cpu")[0], scales, device="cpu")
 
     compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x), op.dequantize(q, scales, device="cpu"))

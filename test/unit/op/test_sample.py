@@ -213,7 +213,7 @@ def test_operator() -> None:
     x = torch.tensor(logits_of(3, 40))
 
     def draw(x: Any, offset: Any) -> Any:
-        return op.sample(x, temperature=0.7, seed=5, offset=offset)
+        return op.sample(x, temperature=0.7, seed=5, offset=offset, device="cpu")
 
     compiled, offset = torch.compile(draw, fullgraph=True, backend="aot_eager"), torch.tensor([9])
     assert torch.equal(compiled(x, offset), op.sample(x, temperature=0.7, seed=5, offset=9, device="cpu"))
@@ -296,7 +296,7 @@ def test_topk_operator() -> None:
     x.grad = None
 
     def select(x: Any) -> Any:
-        return op.topk(x, 5)
+        return op.topk(x, 5, device="cpu")
 
     compiled = torch.compile(select, fullgraph=True, backend="aot_eager")
     again, same = compiled(x)

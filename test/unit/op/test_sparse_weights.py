@@ -109,7 +109,7 @@ def test_torch() -> None:
     assert torch.equal(bias.grad, dy.double().sum((0, 1)).half())
 
     def product(x: Any, kept: Any, metadata: Any) -> Any:
-        return op.mm_sparse(x, op.SparseWeight(kept, metadata), bias)
+        return op.mm_sparse(x, op.SparseWeight(kept, metadata), bias, device="cpu")
 
     compiled = torch.compile(product, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x, *packed), y)
