@@ -40,9 +40,18 @@ from cute_dialect.op.problems.sparse_weights import metadata_shape
 from cute_dialect.op.signature_types import Window
 
 __all__ = [
-    "MLP", "Attention", "Conv2d", "Embedding", "Experts", "GroupedLinear", "LayerNorm", "Linear", "PackedLinear",
-    "RMSNorm", "SparseLinear",
-]  # fmt: skip
+    "MLP",
+    "Attention",
+    "Conv2d",
+    "Embedding",
+    "Experts",
+    "GroupedLinear",
+    "LayerNorm",
+    "Linear",
+    "PackedLinear",
+    "RMSNorm",
+    "SparseLinear",
+]
 
 
 @overload
@@ -160,9 +169,16 @@ class PackedLinear(torch.nn.Module):
 
     @checks_keywords
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, *, format: str = "ui4-g128-f16",
-        device: Any = None, dtype: Any = None, run_on: str | None = None,
-    ):  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        format: str = "ui4-g128-f16",
+        device: Any = None,
+        dtype: Any = None,
+        run_on: str | None = None,
+    ):
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             _check_size("PackedLinear", name, size)
@@ -260,9 +276,15 @@ class SparseLinear(torch.nn.Module):
 
     @checks_keywords
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, *, device: Any = None,
-        dtype: torch.dtype = torch.float16, run_on: str | None = None,
-    ):  # fmt: skip
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        device: Any = None,
+        dtype: torch.dtype = torch.float16,
+        run_on: str | None = None,
+    ):
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             _check_size("SparseLinear", name, size)
