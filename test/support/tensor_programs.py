@@ -110,6 +110,7 @@ class Program:
         *,
         checks: Sequence[str] = STRICT,
         schedule: str = "round-robin",
+        reports: Sequence[str] = (),
     ) -> tuple[Words, RunReport]:
         """Run the program and return the first columns of tensor memory, of shape (128, columns)."""
         size = -(-max(image.size, 16) // 2048) * 2048
@@ -190,7 +191,15 @@ class Program:
         module = kernel("\n".join(self.constants) + body, params, DSMEM)
         arguments = [Pointer(padded), Pointer(np.ascontiguousarray(filled)), Pointer(out)]
         report = run_kernel(
-            module, "k", arguments, 1, 128, dynamic_smem=1024 + size, checks=list(checks), schedule=schedule
+            module,
+            "k",
+            arguments,
+            1,
+            128,
+            dynamic_smem=1024 + size,
+            checks=list(checks),
+            schedule=schedule,
+            reports=reports,
         )
         return out, report
 

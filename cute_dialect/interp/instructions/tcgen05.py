@@ -495,6 +495,9 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
         pipe = _pipe(work.blocks)
         if isinstance(work, Multiply):
             pipe.collect(work)
+            if g.machine.report.flops is not None:
+                counts = g.machine.report.flops.tensor
+                counts[info.source] = counts.get(info.source, 0.0) + work.flops
         for operand in work.operands():
             operand.locate(name)
         if g.machine.monitor is not None:
@@ -502,7 +505,7 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
     except Fault as f:
         f.lane = lane if f.lane < 0 else f.lane
         raise
-    pipe.add(lambda: work.execute(g), info, g, lane, uses)
+    pipe.add(lambda: work.execute(g), info, g, lane, uses, str(work) if isinstance(work, Multiply) else "")
 
 
 def _check_uses(uses: Sequence[Use], name: str, group: int) -> None:

@@ -96,9 +96,12 @@ class Spurious:
 
 
 class Transfer:
-    """A copy in flight. `read` reads the source; `write` writes the destination and signals. Each is called once."""
+    """A copy in flight. `read` reads the source; `write` writes the destination and signals. Each is called once.
 
-    __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "read", "read_done", "write")
+    `product` describes an MMA of the tensor pipe, empty for copies.
+    """
+
+    __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "product", "read", "read_done", "write")
 
     def __init__(
         self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, group: Group, lane: int, nbytes: int
@@ -112,6 +115,7 @@ class Transfer:
         self.block = group.block_of(lane)
         self.read_done = False
         self.done = False
+        self.product = ""
 
     def finish_read(self) -> None:
         """Read the source if it has not been read."""

@@ -376,7 +376,7 @@ CORPUS += [
         "27: bytes of one block expected",
         (("%bytes = arith.constant 36864", "%bytes = arith.constant 18432"),),
         "sync|deadlock|race",
-        "raise expect_tx|bytes more delivered than expected|missing wait for the phase of the mbarrier",
+        "raise expect_tx|bytes more delivered|missing wait for the phase of|not ordered after the copies of",
     ),
     pair(
         "28: barrier of the own block",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from interp_support import DSMEM, kernel, run_kernel
 from numpy.typing import NDArray
-from tensor_programs import Bytes, Program, Words, call, rows
+from tensor_programs import IMAGE, Bytes, Program, Words, call, rows
 
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.machine.tcgen05 import TABLES, Form, decode_shape
@@ -487,3 +487,134 @@ def test_scale_factors_in_one_quarter_of_the_lanes() -> None:
     p.mma("shared.mxf8f6f4.block_scale", p.number(da, "i64"), db, 0x08880000 & ~(63 << 17) | 4 << 17, False, more)
     with pytest.raises(InterpError, match="reads a scale factor of A from tensor memory that nothing has written"):
         p.run(np.concatenate([ia, ib]), 32, checks=("race", "uninit"))
+
+
+def test_operands_that_nothing_has_written() -> None:
+    p = Program()
+    end = (IMAGE + 6144) >> 4  # past the image, which fills the first 4096 bytes
+    p.mma("shared", p.number(end | 128 << 16 | 8 << 32 | 1 << 46, "i64"), 0, 0x08020010, False, p.codes(0, 1, 0))
+    with pytest.raises(InterpError, match=r"reads bytes .* of shared memory|version"):
+        p.run(np.zeros(4096, np.uint8), 8)
+    raw, descriptor = rows(np.zeros((128, 32), np.uint8), 0)
+    p = Program()
+    p.mma("shared", p.number(descriptor, "i64"), descriptor - (512 >> 4), 0x08020010, False, p.codes(0, 1, 0))
+    with pytest.raises(InterpError, match=r"reads B from shared memory at byte offset .*: nothing has written it"):
+        p.run(raw, 8, checks=("uninit",))
+
+
+def test_flops_and_timeline() -> None:
+    (ra, _), (rb, _) = (random_rows(np.random.default_rng(0), "f16", r) for r in (128, 16))
+    (ia, da), (ib, db) = rows(ra, 0), rows(rb, ra.size)
+    p = Program()
+    for accumulates in (False, True):
+        p.mma(
+            "shared", p.number(da, "i64"), db, descriptor(128, 16, "f16", "f16", "f32"), accumulates, p.codes(0, 1, 0)
+        )
+    _, report = p.run(np.concatenate([ia, ib]), 16, reports=("flops", "timeline"))
+    assert report.flops is not None
+    assert report.timeline is not None
+    assert report.flops.total == 2 * 2 * 128 * 16 * 16
+    assert [x.shape for x in report.timeline.products] == ["m128n16k16 f32 f16 f16"] * 2
+
+
+def test_two_warps_that_allocate_at_once() -> None:
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 32 : i32
+    %warp = arith.divui %tid, %columns : i32
+    %slot = llvm.getelementptr %d[%warp] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    {call("alloc.shared.cg1", "%slot, %columns", "!llvm.ptr<3>, i32")}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match=r"two warps of a block execute tcgen05.alloc at the same time"):
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 64, dynamic_smem=16, checks=["race"])
+
+
+def test_alloc_waits_for_free_columns() -> None:
+    alloc = call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 512 : i32
+    {alloc}
+    {alloc}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match=r"waits for 512 free columns of tensor memory .0 are free") as e:
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 32, dynamic_smem=16)
+    assert e.value.kind == "deadlock"
+
+
+def mn_major(values: NDArray[np.generic], start: int, swizzle: int) -> tuple[Bytes, int]:
+    """Return (rows, K) with contiguous columns of 8 rows, or 32 rows with 32-byte atoms, and the descriptor."""
+    count, k = values.shape
+    size = values.dtype.itemsize
+    image = np.zeros(values.size * size, np.uint8)
+    run, deep, pitch = (32, 4, 128) if swizzle else (16 // size, 8, 16)
+    block = deep * pitch
+    for x in range(count):
+        for c in range(k):
+            at = (x // run) * (k // deep) * block + (c // deep) * block + c % deep * pitch + x % run * size
+            at ^= (at >> 7 & 3) << 5 if swizzle else 0
+            image[at : at + size] = np.frombuffer(values[x, c].tobytes(), np.uint8)
+    inner, outer = block >> 4, (k // deep) * block >> 4
+    lbo, sbo = (outer, inner) if swizzle else (inner, outer)
+    return image, (IMAGE + start >> 4) | lbo << 16 | sbo << 32 | 1 << 46 | swizzle << 61
+
+
+@pytest.mark.parametrize(("kind", "swizzle"), [("f16", 0), ("bf16", 0), ("tf32", 1)])
+def test_mn_major_operands(kind: str, swizzle: int) -> None:
+    rng = np.random.default_rng(1)
+    k = 8 if kind == "tf32" else 16
+    a, b = (rng.integers(-8, 9, (r, k)).astype(NUMPY[kind]) for r in (128, 32))
+    ia, da = mn_major(a, 0, swizzle)
+    ib, db = mn_major(b, ia.size, swizzle)
+    p = Program()
+    shape = descriptor(128, 32, kind, kind, "f32", 3 << 15)
+    p.mma("shared", p.number(da, "i64"), db, shape, False, p.codes(KINDS.index(CODES[kind][0]), 1, 0))
+    words, _ = p.run(np.concatenate([ia, ib]), 32)
+    assert np.array_equal(result(words, "f32"), a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+@pytest.mark.parametrize(
+    ("kind", "swizzle", "message"),
+    [("tf32", 0, "tf32 needs 1"), ("f16", 1, "only tf32 may use it")],
+)
+def test_swizzles_of_mn_major_operands(kind: str, swizzle: int, message: str) -> None:
+    a = np.zeros((128, 8 if kind == "tf32" else 16), NUMPY[kind])
+    ia, da = mn_major(a, 0, 0)
+    da |= swizzle << 61
+    p = Program()
+    shape = descriptor(128, 32, kind, kind, "f32", 3 << 15)
+    p.mma("shared", p.number(da, "i64"), da, shape, False, p.codes(KINDS.index(CODES[kind][0]), 1, 0))
+    with pytest.raises(InterpError, match=message):
+        p.run(ia, 32)
+
+
+UNSUPPORTED = {
+    "shift.down.cg1": ("%p", "!llvm.ptr<6>"),
+    "cp.4x256b.cg1": ("%p, %l", "!llvm.ptr<6>, i64"),
+    "mma.ws.shared.zero_col_mask": (
+        "%p, %l, %l, %i, %b, %l, %i, %i, %i",
+        "!llvm.ptr<6>, i64, i64, i32, i1, i64, i32, i32, i32",
+    ),
+    "mma.sp.shared": (
+        "%p, %l, %l, %i, %b, %p, %i, %one, %i",
+        "!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, i32, i32, i32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_unsupported_instructions(name: str) -> None:
+    body = f"""
+    %l = arith.constant 0 : i64
+    %i = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %b = arith.constant false
+    %p = llvm.inttoptr %i : i32 to !llvm.ptr<6>
+    {call(name, *UNSUPPORTED[name])}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match="not supported") as e:
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 32)
+    assert e.value.kind == "unsupported"
