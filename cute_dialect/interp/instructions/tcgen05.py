@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import FnCompiler
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_text
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine import tensor_memory
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier
@@ -59,6 +59,24 @@ if TYPE_CHECKING:
 Gen = Generator[Wait, None, None]
 _I32 = int_leaf(32)
 _NEEDS = "a tcgen05 instruction"
+
+
+def _begin(c: FnCompiler, op: Operation, group: int = 0) -> None:
+    """Prepare to compile an instruction. Raises InterpError if the kernel uses another `cta_group`; 0 means none."""
+    c.fn.needs_warp.append(_NEEDS)
+    if not group:
+        return
+    where = location_text(op) or op_text(op)
+    known = c.program.cta_group
+    if known is None:
+        c.program.cta_group = (group, where)
+    elif known[0] != group:
+        raise InterpError(
+            "tcgen05",
+            f"cta_group {group} in a kernel that uses cta_group {known[0]}; all tcgen05 instructions of a kernel must "
+            "have the same",
+            notes=(f"the first tcgen05 instruction with a cta_group is at {known[1]}",),
+        )
 
 
 def _block(g: Group) -> Block:
@@ -127,7 +145,7 @@ def _lane_value(R: Regs, slot: int, lane: int) -> int:
 
 def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int, space: int, add: int = 0) -> None:
     """Emit tcgen05.alloc. `slot` and `columns` are slots."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     site = Site(_I32, 4, space, True, "tcgen05.alloc", op)
     c.pieces.bound(site, slot)
@@ -142,7 +160,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
         own = _block(g).tensor_memory()
         memories = [b.tensor_memory() for b in blocks]
         warp, last = _warp(g), g.machine.transfers.schedule in ("reverse", "adversarial")
-        own.check_alloc(count, group, warp)
+        own.check_alloc(count, warp)
         own.waiting = (warp, count)
         g.count.progress += 1
         own.granted = -1
@@ -169,7 +187,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
                 m.granted = first
         first = own.granted
         own.waiting = None
-        own.allocate(first, count, warp, group, info)
+        own.allocate(first, count, warp, info)
         monitor = g.machine.monitor
         if monitor is not None:
             whole = Rect(lane_run(0, tensor_memory.LANES), first, first + count)
@@ -187,7 +205,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
 
 def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group: int) -> None:
     """Emit tcgen05.dealloc."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
 
     def gen(R: Regs, g: Group) -> Gen:
@@ -198,7 +216,7 @@ def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group
         at = _uniform(R[address], g, "the address of tcgen05.dealloc") & 0xFFFFFFFF
         blocks = _pair(g, 0, group, "tcgen05.dealloc")
         own = _block(g).tensor_memory()
-        freed = own.free(at, count, group, info)
+        freed = own.free(at, count, info)
         check_idle(_pipe(blocks), own, freed.first, freed.end, "tcgen05.dealloc")
         monitor = g.machine.monitor
         if monitor is not None:
@@ -219,7 +237,7 @@ def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group
 
 def emit_relinquish(c: FnCompiler, op: Operation, group: int) -> None:
     """Emit tcgen05.relinquish_alloc_permit."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
 
     def step(R: Regs, g: Group) -> None:
@@ -277,7 +295,7 @@ def emit_load(
     Args:
         reduction: For tcgen05.ld.red, the reduction whose result is in the last register.
     """
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
     info = c.info(op)
     leaves = [c.leaf_of(d) for d in outs]
     is_vector = len(outs) == 1 and bool(leaves[0].shape)
@@ -347,7 +365,7 @@ class Reduction:
 
 def emit_store(c: FnCompiler, op: Operation, t: Transferred, address: int, values: list[int]) -> None:
     """Emit tcgen05.st of one vector register, or one register for each word."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
     info = c.info(op)
     leaves = [c.leaf_of(s) for s in values]
 
@@ -384,7 +402,7 @@ def emit_store(c: FnCompiler, op: Operation, t: Transferred, address: int, value
 
 def emit_wait(c: FnCompiler, op: Operation, kind: str) -> None:
     """Emit tcgen05.wait::ld or tcgen05.wait::st."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
 
     def step(R: Regs, g: Group) -> None:
         if g.mask.n == 0:
@@ -404,7 +422,7 @@ def emit_wait(c: FnCompiler, op: Operation, kind: str) -> None:
 
 def emit_fence(c: FnCompiler, op: Operation, which: str) -> None:
     """Emit tcgen05.fence::before_thread_sync or after_thread_sync."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
 
     def step(R: Regs, g: Group) -> None:
         g.machine.fences += g.mask.n
@@ -440,7 +458,7 @@ _COLLECTORS = ("discard", "lastuse", "fill", "use")
 
 def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
     """Emit tcgen05.mma."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, form.group)
     info = c.info(op)
     name = form.name
     if form.is_sparse:
@@ -491,7 +509,7 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
     try:
         work.check()
         uses = work.uses()
-        _check_uses(uses, name, len(work.blocks))
+        _check_uses(uses, name)
         pipe = _pipe(work.blocks)
         if isinstance(work, Multiply):
             pipe.collect(work)
@@ -508,20 +526,16 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
     pipe.add(lambda: work.execute(g), info, g, lane, uses, str(work) if isinstance(work, Multiply) else "")
 
 
-def _check_uses(uses: Sequence[Use], name: str, group: int) -> None:
+def _check_uses(uses: Sequence[Use], name: str) -> None:
     for use in uses:
-        memory = use.block.tensor_memory()
-        memory.check_access([use.rect], name, f" ({use.role})")
-        owner = memory.owners[use.rect.first]
-        assert owner is not None
-        memory.check_group(group, name, owner)
+        use.block.tensor_memory().check_access([use.rect], name, f" ({use.role})")
 
 
 def emit_cp(
     c: FnCompiler, op: Operation, shape: str, source_bits: int, address: int, descriptor: int, group: int
 ) -> None:
     """Emit tcgen05.cp."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     name = f"tcgen05.cp.{shape}"
     if shape not in COPIES:
@@ -539,7 +553,7 @@ def emit_cp(
 
 def emit_commit(c: FnCompiler, op: Operation, address: int, mask: int, group: int, space: int, add: int = 0) -> None:
     """Emit tcgen05.commit. `mask` is the slot of the multicast mask, -1 for none."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     owner = c.pieces.allocation(address)
 

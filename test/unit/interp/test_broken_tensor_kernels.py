@@ -192,10 +192,10 @@ CORPUS = [
         "executed by 32 threads",
     ),
     gemm(
-        "30: cta_group 2 in a cluster of one",
+        "30: mma of a pair",
         ((ACCUMULATE, ACCUMULATE.replace("%c0, %c1, %c0)", "%c0, %c2, %c0)")),),
         "tcgen05",
-        "cta_group 2 in a cluster of 1",
+        "cta_group 2 in a kernel that uses cta_group 1",
     ),
     # -- the fences that the text of the PTX ISA requires
     gemm("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
@@ -395,13 +395,13 @@ CORPUS += [
         "30: mma of one block",
         ((PAIR_FIRST, pair_mma("%la0", "%lb0", "%on", "%c1")),),
         "tcgen05",
-        "M .* is 256; use 64 or 128|columns were allocated with cta_group 2",
+        "cta_group 1 in a kernel that uses cta_group 2",
     ),
     pair(
         "30: allocation of one block",
         ((PAIR_ALLOC, PAIR_ALLOC.replace("cg2", "cg1")),),
         "tcgen05",
-        "but the columns were allocated with cta_group 1",
+        "cta_group 2 in a kernel that uses cta_group 1",
     ),
     pair("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
     pair(
