@@ -416,6 +416,10 @@ def emit_wait(c: FnCompiler, op: Operation, kind: str) -> None:
         if monitor is not None:
             monitor.tensor.waited(g, [a.event for a in waiting if a.event is not None])
         waiting.clear()
+        if kind == "ld":
+            moves, g.tensor_moves = g.tensor_moves, []
+            for execute in moves:
+                execute()
 
     c.emit(op, step, pure=False)
 

@@ -427,6 +427,7 @@ class Group:
         self.bulk: dict[int, BulkGroups] = {}
         self.tensor_loads: list[TensorAccess] = []  # tcgen05.ld and st that the warp has not waited for
         self.tensor_stores: list[TensorAccess] = []
+        self.tensor_moves: list[Callable[[], None]] = []  # ops that move registers of these loads, in order
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None

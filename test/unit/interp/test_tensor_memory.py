@@ -618,3 +618,45 @@ def test_unsupported_instructions(name: str) -> None:
     with pytest.raises(InterpError, match="not supported") as e:
         run_kernel(kernel(body, "", DSMEM), "k", [], 1, 32)
     assert e.value.kind == "unsupported"
+
+
+def test_registers_may_be_moved_before_the_wait_but_not_used() -> None:
+    count = 128
+    inserts = "\n".join(
+        f"""%i{i} = arith.constant {i} : i32
+    %e{i} = llvm.extractelement %w[%i{i} : i32] : vector<{count}xi32>
+    %v{i + 1} = llvm.insertelement %e{i}, %v{i}[%i{count - 1 - i}_ : i32] : vector<{count}xi32>"""
+        for i in range(count)
+    )
+    indices = "\n".join(f"%i{i}_ = arith.constant {i} : i32" for i in range(count))
+    body = f"""
+    %all = arith.constant -1 : i32
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant {count} : i32
+    %no = arith.constant false
+    {indices}
+    {call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")}
+    nvvm.bar.warp.sync %all : i32
+    %base = llvm.load %d : !llvm.ptr<3> -> i32
+    %t = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %g = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<{count} x i32>
+    %x = llvm.load %g {{alignment = 16 : i64}} : !llvm.ptr<1> -> vector<{count}xi32>
+    {call(f"st.32x32b.x{count}", "%t, %x, %no", f"!llvm.ptr<6>, vector<{count}xi32>, i1")}
+    {call("wait.st")}
+    %w = {call(f"ld.32x32b.x{count}", "%t, %no", "!llvm.ptr<6>, i1", f"vector<{count}xi32>")}
+    %v0 = llvm.mlir.poison : vector<{count}xi32>
+    {inserts}
+    {call("wait.ld")} // wait
+    %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<{count} x i32>
+    llvm.store %v{count}, %q {{alignment = 16 : i64}} : vector<{count}xi32>, !llvm.ptr<1>
+    {call("dealloc.cg1", "%t, %columns", "!llvm.ptr<6>, i32")}
+    llvm.return
+    """
+    a = np.arange(32 * count, dtype=np.int32).reshape(32, count)
+    b = np.zeros_like(a)
+    pointers = "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"
+    run_kernel(kernel(body, pointers, DSMEM), "k", [Pointer(a), Pointer(b)], 1, 32, dynamic_smem=16, checks="all")
+    assert np.array_equal(b, a[:, ::-1])
+    broken = kernel(body.replace(f"{call('wait.ld')} // wait", ""), pointers, DSMEM)
+    with pytest.raises(InterpError, match=r"missing tcgen05.wait::ld"):
+        run_kernel(broken, "k", [Pointer(a), Pointer(b)], 1, 32, dynamic_smem=16)
