@@ -660,3 +660,61 @@ def test_registers_may_be_moved_before_the_wait_but_not_used() -> None:
     broken = kernel(body.replace(f"{call('wait.ld')} // wait", ""), pointers, DSMEM)
     with pytest.raises(InterpError, match=r"missing tcgen05.wait::ld"):
         run_kernel(broken, "k", [Pointer(a), Pointer(b)], 1, 32, dynamic_smem=16)
+
+
+# -- pairs of blocks ---------------------------------------------------------------------------------------------------
+
+
+def halves(*parts: tuple[Bytes, Bytes]) -> tuple[Bytes, list[int]]:
+    """Return the images of two blocks, and the descriptors, which are the same for both."""
+    images: list[list[Bytes]] = [[], []]
+    found: list[int] = []
+    at = 0
+    for both in parts:
+        for image, part in zip(images, both):
+            data, one = rows(part, at)
+            image.append(data)
+        found.append(one)
+        at += data.size
+    return np.stack([np.concatenate(i) for i in images]), found
+
+
+def split(raw: Bytes) -> tuple[Bytes, Bytes]:
+    first, second = np.split(raw, 2)
+    return first, second
+
+
+@pytest.mark.parametrize("m", [128, 256])
+def test_pair_with_a_in_tensor_memory(m: int) -> None:
+    rng = np.random.default_rng(m)
+    (ra, va), (rb, vb) = random_rows(rng, "bf16", m), random_rows(rng, "bf16", 32)
+    image, (db,) = halves(split(rb))
+    a = ra.view(np.uint32).reshape(2, m // 2, 8)
+    tensor = np.zeros((2, 128, 32), np.uint32)
+    tensor[:, :, 24:32] = a if m == 256 else np.concatenate([a, a], axis=1)
+    p = Program()
+    p.mma("tensor", p.tensor(24), db, descriptor(m, 32, "bf16", "bf16", "f32"), False, p.codes(0, 2, 0))
+    words, _ = p.run(image, 32 if m == 256 else 16, tensor.reshape(256, 32))
+    d = result(words, "f32")
+    if m == 128:
+        d = d.reshape(2, 2, 64, 16).transpose(0, 2, 1, 3).reshape(128, 32)
+    assert np.array_equal(d, va @ vb.T)
+
+
+def test_pair_with_block_scaling() -> None:
+    rng = np.random.default_rng(0)
+    (ra, va), (rb, vb) = random_rows(rng, "e4m3", 256), random_rows(rng, "e4m3", 64)
+    sa, sb = (rng.integers(122, 133, (r, 4)).astype(np.uint8) for r in (256, 128))
+    atoms = [scale_atoms(x)[0] for x in (*split(sa), sb)]
+    image, (da, db, fa, fb) = halves(split(ra), split(rb), (atoms[0], atoms[1]), (atoms[2], atoms[2]))
+    p = Program()
+    for column, source in ((256, fa), (260, fb)):
+        operands = f"{p.tensor(column)}, {p.number(source, 'i64')}"
+        p.lines.append(call("cp.32x128b_warpx4.cg2", operands, "!llvm.ptr<6>, i64"))
+    more = [(p.tensor(256), "!llvm.ptr<6>"), (p.tensor(260), "!llvm.ptr<6>"), *p.codes(2, 0)]
+    shape = 256 // 16 << 24 | 64 // 8 << 17 | 1 << 23 | 2 << 29 | 2 << 4
+    p.mma("shared.mxf8f6f4.block_scale", p.number(da, "i64"), db, shape, False, more)
+    words, _ = p.run(image, 64)
+    factors = [TABLES["ue8m0"][x[:, 2:3]] for x in (sa, sb[:64])]
+    want = (va * factors[0]) @ (vb * factors[1]).T
+    assert np.array_equal(result(words, "f32"), want.astype(np.float32))
