@@ -148,6 +148,9 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
     _begin(c, op, group)
     info = c.info(op)
     site = Site(_I32, 4, space, True, "tcgen05.alloc", op)
+    constant = c.fn.template[columns]
+    if isinstance(constant, int):
+        c.program.tensor_columns += constant
     c.pieces.bound(site, slot)
 
     def gen(R: Regs, g: Group) -> Gen:

@@ -249,6 +249,7 @@ class Machine:
     - blocks: the resident blocks with their barriers; transfers: the copies in flight
     - segments: the symbols in shared memory; symbols: address of each global
     - wide: groups run in lockstep; tracks: unwritten registers and local memory are tracked
+    - tensor_columns: columns of tensor memory that a block allocates, as far as they are constants
     - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
@@ -286,6 +287,7 @@ class Machine:
         self.timeline: Recorder | None = None
         self.strict_uninit = False
         self.strict_tensor_order = False
+        self.tensor_columns = 0
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()
 

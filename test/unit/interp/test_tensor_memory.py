@@ -9,6 +9,7 @@ from interp_support import DSMEM, kernel, run_kernel
 from numpy.typing import NDArray
 from tensor_programs import IMAGE, Bytes, Program, Words, call, rows
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.machine.tcgen05 import TABLES, Form, decode_shape
 from cute_dialect.interp.machine.tensor_memory import SHAPES, fragment
@@ -528,6 +529,47 @@ def test_two_warps_that_allocate_at_once() -> None:
     """
     with pytest.raises(InterpError, match=r"two warps of a block execute tcgen05.alloc at the same time"):
         run_kernel(kernel(body, "", DSMEM), "k", [], 1, 64, dynamic_smem=16, checks=["race"])
+
+
+@pytest.mark.slow
+def test_tensor_memory_limits_the_resident_blocks() -> None:
+    """Blocks wait for the last one, which cannot start: two blocks of 256 columns fit an SM."""
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 256 : i32
+    %all = arith.constant -1 : i32
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    {call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")}
+    nvvm.bar.warp.sync %all : i32
+    %base = llvm.load %d : !llvm.ptr<3> -> i32
+    %t = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %grid = nvvm.read.ptx.sreg.nctaid.x : i32
+    %last = arith.subi %grid, %one : i32
+    %islast = arith.cmpi eq, %cta, %last : i32
+    scf.if %islast {{
+      llvm.store %one, %a atomic release {{alignment = 4 : i64}} : i32, !llvm.ptr<1>
+    }} else {{
+      scf.while : () -> () {{
+        %f = llvm.load %a atomic acquire {{alignment = 4 : i64}} : !llvm.ptr<1> -> i32
+        %unset = arith.cmpi eq, %f, %zero : i32
+        scf.condition(%unset)
+      }} do {{
+        scf.yield
+      }}
+    }}
+    {call("dealloc.cg1", "%t, %columns", "!llvm.ptr<6>, i32")}
+    llvm.return
+    """
+    module = kernel(body, "%a: !llvm.ptr<1>", DSMEM)
+    sms = TARGETS["sm_100a"].sms
+    for blocks in (2 * sms, 2 * sms + 1):
+        flag = Pointer(np.zeros(1, np.int32))
+        if blocks == 2 * sms:
+            run_kernel(module, "k", [flag], blocks, 32, dynamic_smem=16, chip="sm_100a", schedule="reverse")
+            continue
+        with pytest.raises(InterpError, match=r"256 columns of tensor memory at once .* 2 blocks an SM"):
+            run_kernel(module, "k", [flag], blocks, 32, dynamic_smem=16, chip="sm_100a")
 
 
 def test_alloc_waits_for_free_columns() -> None:
