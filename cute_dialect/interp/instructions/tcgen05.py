@@ -1,4 +1,4 @@
-"""tcgen05 instructions and tensor memory: LLVM intrinsics `llvm.nvvm.tcgen05.*` and inline PTX.
+"""tcgen05 instructions and tensor memory: LLVM intrinsics `llvm.nvvm.tcgen05.*`, nvvm ops and inline PTX.
 
 `machine.tcgen05` and `machine.tensor_memory` execute them, `race.tensor_order` checks their order. `alloc`, `dealloc`,
 `ld`, `st` and `wait` are executed by a whole warp; `mma`, `cp` and `commit` are issued by each active thread.
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.compiler.function_compiler import FnCompiler
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_text
+from cute_dialect.interp.compiler.control_flow import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, location_text, op_text
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine import tensor_memory
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier
@@ -32,7 +34,6 @@ from cute_dialect.interp.machine.tcgen05 import (
     Work,
     check_idle,
     decode_shape,
-    depth,
 )
 from cute_dialect.interp.machine.tensor_memory import (
     HIGH,
@@ -707,6 +708,99 @@ _INTRINSICS: tuple[tuple[str, Built], ...] = (
 )
 
 
+# ------------------------------------------------------------------------------------------------------------- nvvm ops
+
+
+def _group_of(op: Operation, name: str = "group") -> int:
+    return 2 if enum_word(attr_of(op, name)) == "cta_2" else 1
+
+
+def _alloc_op(c: FnCompiler, op: Operation) -> None:
+    slot, columns = (c.use(v) for v in op.operands)
+    emit_alloc(c, op, slot, columns, _group_of(op), _space(c, slot))
+
+
+def _dealloc_op(c: FnCompiler, op: Operation) -> None:
+    address, columns = (c.use(v) for v in op.operands)
+    emit_dealloc(c, op, address, columns, _group_of(op))
+
+
+def _moved(c: FnCompiler, op: Operation, name: str, slots: list[int], register: int, packed: str) -> Transferred:
+    """Return the static part of an nvvm load or store; `register` is the slot of its registers."""
+    shape = enum_word(attr_of(op, "shape")).removeprefix("shape_")
+    offset = _constant(c, slots[-1], f"the column offset of {name}") if shape == "16x32bx2" else 0
+    count = c.leaf_of(register).count // SHAPES[shape]
+    return Transferred(name, shape, count, attr_of(op, packed) is not None, offset)
+
+
+def _ld_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    out = c.define(op.results[0])
+    emit_load(c, op, _moved(c, op, "tcgen05.ld", slots, out, "pack"), slots[0], [out])
+
+
+def _st_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    emit_store(c, op, _moved(c, op, "tcgen05.st", slots, slots[1], "unpack"), slots[0], [slots[1]])
+
+
+def _cp_op(c: FnCompiler, op: Operation) -> None:
+    address, descriptor = (c.use(v) for v in op.operands)
+    shape = enum_word(attr_of(op, "shape")).removeprefix("shape_")
+    multicast = enum_word(attr_of(op, "multicast"))
+    name = f"{shape}_{multicast}" if multicast not in ("", "none") else shape
+    packing = enum_word(attr_of(op, "srcFormat"))
+    bits = _SOURCE_BITS[f".{packing}" if packing else None]
+    emit_cp(c, op, _COPY_NAMES.get(name, name), bits, address, descriptor, _group_of(op))
+
+
+def _mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    sizes = segments(op, 7)
+    k = MmaSlots(*slots[:5])
+    left = slots[5:]
+    if sizes[5]:
+        k.scale_d = _constant(c, left.pop(0), "the scale of D")
+    k.lanes = left
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup")))
+
+
+def _scaled_mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    k = MmaSlots(*slots[:5])
+    k.sfa, k.sfb = slots[5:7]
+    vector = 16 if enum_word(attr_of(op, "blockScale")) == "block16" else 32
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup"), vector))
+
+
+def _finish_mma_op(c: FnCompiler, op: Operation, k: MmaSlots, form: Form) -> None:
+    if attr_of(op, "aShift") is not None:
+        raise InterpError("unsupported", "tcgen05.mma with .ashift is not supported by the interpreter")
+    k.a_in_tensor_memory = c.leaf_of(k.a).kind == "p"
+    k.collector = enum_word(attr_of(op, "collectorOp")) or "discard"
+    emit_mma(c, op, form, k)
+
+
+def _commit_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    emit_commit(c, op, slots[0], slots[1] if len(slots) > 1 else -1, _group_of(op), _space(c, slots[0]))
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.tcgen05.alloc": _alloc_op,
+    "nvvm.tcgen05.dealloc": _dealloc_op,
+    "nvvm.tcgen05.relinquish_alloc_permit": lambda c, op: emit_relinquish(c, op, _group_of(op)),
+    "nvvm.tcgen05.ld": _ld_op,
+    "nvvm.tcgen05.st": _st_op,
+    "nvvm.tcgen05.wait": lambda c, op: emit_wait(c, op, "st" if enum_word(attr_of(op, "kind")) == "store" else "ld"),
+    "nvvm.tcgen05.fence": lambda c, op: emit_fence(c, op, enum_word(attr_of(op, "kind"))),
+    "nvvm.tcgen05.cp": _cp_op,
+    "nvvm.tcgen05.mma": _mma_op,
+    "nvvm.tcgen05.mma.block_scale": _scaled_mma_op,
+    "nvvm.tcgen05.commit": _commit_op,
+}
+
+
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
 
@@ -840,4 +934,4 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"tcgen05\.commit\..*", _ptx_commit),
 )
 
-__all__ = ["TABLE", "depth", "intrinsic"]
+__all__ = ["OPS", "TABLE", "intrinsic"]
