@@ -40,15 +40,17 @@ class _Row(str):
     """The only instructions that access the space; empty if loads and stores do."""
     addressable: bool
     """Threads can load and store elements of the space."""
+    unit_bits: int
+    """Bits per unit of an address: a byte, or a 32-bit column of tensor memory."""
 
     def __new__(
         cls, name: str, words: str, llvm: int, ptx: str = "", *, per_thread: bool = False, shared: bool = False,
-        swizzled: bool = False, wide_offsets: bool = False, accessed_by: str = "",
+        swizzled: bool = False, wide_offsets: bool = False, accessed_by: str = "", unit_bits: int = 8,
     ) -> Self:  # fmt: skip
         row = str.__new__(cls, name)
         row.words, row.llvm, row.ptx = words, llvm, ptx
         row.per_thread, row.shared, row.swizzled, row.wide_offsets = per_thread, shared, swizzled, wide_offsets
-        row.accessed_by, row.addressable = accessed_by, not accessed_by
+        row.accessed_by, row.addressable, row.unit_bits = accessed_by, not accessed_by, unit_bits
         return row
 
 
@@ -61,7 +63,8 @@ class AddressSpace(_Row, ReprEnum):
     gmem = _Row("gmem", "global memory", 1, ".global", wide_offsets=True)
     smem = _Row("smem", "shared memory", 3, ".shared", shared=True, swizzled=True)
     rmem = _Row("rmem", "registers", 0, per_thread=True)
-    tmem = _Row("tmem", "tensor memory", 6, accessed_by="tcgen05 instructions")
+    tmem = _Row("tmem", "tensor memory", 6, accessed_by="tcgen05 instructions", unit_bits=32)
+    """Addresses hold the lane in bits 16 to 31 and the column in bits 0 to 15 (:mod:`cute_dialect.arch.tmem`)."""
     dsmem = _Row("dsmem", "distributed shared memory", 7, ".shared::cluster", shared=True)
     """Shared memory of another block in the cluster."""
 

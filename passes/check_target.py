@@ -45,6 +45,7 @@ _ACQUIRE = 4
 _STRENGTHS = {
     "order": ("with an order other than relaxed", Needs("sm_70", "6.0")),
     "cluster": ("of cluster scope", Needs("sm_90", "7.8")),
+    "scale_d": ("with scale_d", Needs("sm_100f", "8.6")),
 }
 
 
@@ -180,7 +181,7 @@ def _is_rounding(name: str) -> bool:
 
 
 def _strength(op: Operation) -> tuple[str, ...]:
-    """Return the memory order and scope of an op that not every chip supports, as keys of :data:`_STRENGTHS`.
+    """Return the memory order, scope and scale of an op that not every chip supports, as keys of :data:`_STRENGTHS`.
 
     Source: PTX ISA, "ld", "st", "atom": ``.acquire``, ``.release`` and ``.acq_rel`` need sm_70, scope ``.cluster``
     needs sm_90.  Fences exist on older chips as ``membar``, which orders both ways.
@@ -193,6 +194,9 @@ def _strength(op: Operation) -> tuple[str, ...]:
     scope = op.properties.get("scope", op.properties.get("syncscope"))
     if isinstance(scope, StringAttr) and scope.data == "cluster":
         found.append("cluster")
+    scale = op.properties.get("scale_d")
+    if isinstance(scale, IntegerAttr) and scale.value.data:
+        found.append("scale_d")
     return tuple(found)
 
 
@@ -233,6 +237,6 @@ def _needs(name: str, deciding: Attribute | str | None, op: Operation) -> list[t
         rows.append((atom.emit.mnemonic or name, Needs(atom.arch, atom.ptx_version)))
     sync = getattr(op, "ROW", None)
     if sync is not None:
-        rows.append((name, Needs(f"sm_{sync.sm}", "0")))
+        rows.append((name, Needs(sync.rule, "0")))
     plain = name.removeprefix(_ARCH).removeprefix("nvvm.")
     return [*rows, *((name, needs) for needs in instruction_needs(plain))]

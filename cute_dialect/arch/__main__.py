@@ -20,8 +20,8 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.values import Layout, layout_modes
 from cute_dialect.arch.atom import Atom, CopyAtom, Metadata, MmaAtom, Registers
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.table import ATOMS
-from cute_dialect.arch.targets import TARGETS, has_arch
+from cute_dialect.arch.table import ATOMS, generated_names
+from cute_dialect.arch.targets import TARGETS, TCGEN05, has_arch
 from cute_dialect.spaces import AddressSpace
 
 # ------------------------------------------------------------------------------------------------------------- listings
@@ -229,7 +229,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ArchError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
-    chosen = (ATOMS[name] for name in ATOMS if args.k in name)
+    generated = args.family in (None, "tcgen05") and (not args.arch or has_arch(args.arch, TCGEN05))
+    names = (*ATOMS, *generated_names()) if generated else tuple(ATOMS)
+    chosen = (ATOMS[name] for name in names if args.k in name)
     kept = (
         a
         for a in chosen

@@ -268,9 +268,12 @@ class MmaAtom:
     """The first PTX version with the instruction."""
 
     source_a: str = "rmem"
-    """Memory of A: "rmem" (registers) or "smem" (a matrix descriptor); likewise ``source_b``."""
+    """Memory of A: "rmem" (registers), "smem" (a matrix descriptor) or "tmem" (an address); likewise ``source_b``."""
 
     source_b: str = "rmem"
+    source_c: str = "rmem"
+    """Memory of C and D: "rmem", or "tmem" (an address)."""
+
     metadata: Metadata | None = None
     """The operand E of a sparse A."""
 
@@ -287,12 +290,17 @@ class MmaAtom:
         for what, layout, tile, held, elt, source in (
             ("A", self.layout_a, m * k // half, self.registers_a, self.a, self.source_a),
             ("B", self.layout_b, n * k, self.registers_b, self.b, self.source_b),
-            ("C", self.layout_c, m * n, self.registers_c, self.c, AddressSpace.rmem),
-            ("D", self.layout_c, m * n, self.registers_d, self.d, AddressSpace.rmem),
+            ("C", self.layout_c, m * n, self.registers_c, self.c, self.source_c),
+            ("D", self.layout_c, m * n, self.registers_d, self.d, self.source_c),
         ):
             have, values = _thread_value(self, what, layout)
             _expect(self, have == threads, f"expected {threads} threads in the layout of {what}, got {have}")
-            if source == AddressSpace.smem:
+            if self.family == "tcgen05":
+                # The threads are the blocks of a pair.  Each has its own rows of the operand.
+                _expect_covers(self, what, layout, tile, have * values)
+                register = "b64" if source == AddressSpace.smem else "b32"
+                _expect(self, (held.type, held.count) == (register, 1), f"expected one {register} register for {what}")
+            elif source == AddressSpace.smem:
                 # Every thread accesses the whole tile through the descriptor, so the thread mode has stride 0.
                 still = not any(int_leaves(layout_modes(layout)[0].stride))
                 _expect(self, still, f"expected thread stride 0 in the layout of {what} in shared memory, got {layout}")

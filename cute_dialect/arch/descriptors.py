@@ -62,6 +62,24 @@ from cute_dialect.spaces import AddressSpace
 SWIZZLES = (0, 32, 64, 128)
 """Widths of swizzled rows in bytes.  0 is no swizzle, with rows of 16 bytes."""
 
+WIDE_ATOM = 32
+"""Bytes that the 128-byte swizzle of mn-major 32-bit elements keeps together; all other swizzles keep 16."""
+
+
+class DescriptorRules(NamedTuple):
+    """The operand layouts that a generation of tensor cores reads from shared memory."""
+
+    mn_bits: tuple[int, ...] = (16,)
+    """Widths of elements that may be mn-major."""
+
+    wide_bits: tuple[int, ...] = ()
+    """Widths of elements whose mn-major layout is swizzled in units of 32 bytes; no other mn-major layout has them."""
+
+
+WGMMA = DescriptorRules()
+TCGEN05 = DescriptorRules((8, 16, 32), (32,))
+"""Rules of tcgen05: PTX ISA, "Canonical layouts" and "Shared memory descriptor" of tcgen05.mma."""
+
 
 def check_swizzle(width: int) -> None:
     """Raise DescriptorError unless ``width`` is one of SWIZZLES."""
@@ -99,6 +117,16 @@ def element_swizzle(width: int, elt: str | int) -> Swizzle:
     if bits not in (8, 16, 32):
         raise DescriptorError(f"expected elements of 8, 16 or 32 bits, got {bits}", "element")
     return Swizzle(SWIZZLES.index(width), 4 - (bits // 8).bit_length() + 1, 3)
+
+
+def is_wide(swizzle: Swizzle, elt: str | int = 8) -> bool:
+    """Return True for the 128-byte swizzle in units of 32 bytes, on offsets of elements ``elt``.
+
+    >>> is_wide(Swizzle(2, 5, 2)), is_wide(Swizzle(2, 3, 2), "tf32"), is_wide(Swizzle(3, 4, 3))
+    (True, True, False)
+    """
+    base = swizzle.base + (element_width(elt) // 8).bit_length() - 1
+    return (swizzle.bits, base, swizzle.shift) == (2, 5, 2)
 
 
 def swizzle_width(swizzle: Swizzle, elt: str | int = 8) -> int:
@@ -257,6 +285,9 @@ class MatrixDescriptor:
     base_offset: int = 0
     """0 if the swizzle pattern starts at a multiple of its period."""
 
+    atom: int = 16
+    """Bytes that the swizzle keeps together: 16, or 32 for mn-major 32-bit elements."""
+
     def __post_init__(self) -> None:
         for name, value in (("start", self.start), ("LBO", self.lbo), ("SBO", self.sbo)):
             if value % 16:
@@ -301,7 +332,7 @@ class MatrixDescriptor:
         """Decode a 64-bit descriptor.  The instruction, not the descriptor, encodes the major.
 
         >>> MatrixDescriptor.of_bits(0x4000008000400240, "mn")
-        MatrixDescriptor(major='mn', width=128, lbo=1024, sbo=2048, start=9216, base_offset=0)
+        MatrixDescriptor(major='mn', width=128, lbo=1024, sbo=2048, start=9216, base_offset=0, atom=16)
         """
         width = {t: w for w, t in _TYPE_OF_WIDTH.items()}[bits >> 62 & 3]
         field = _FIELD - 1
@@ -329,11 +360,17 @@ class MatrixDescriptor:
             at += k * size if self.width else k // per_unit * self.lbo + k % per_unit * size
         else:
             run = row // size
+            rows = _k_rows(self.atom)
             outer, group = (self.lbo, self.sbo) if self.width else (self.sbo, self.lbo)
-            at = x % run * size + x // run * outer + k % 8 * row + k // 8 * group
+            at = x % run * size + x // run * outer + k % rows * row + k // rows * group
         at += self.start
-        mask = self.width // 16 - 1 if self.width else 0
-        return at ^ ((at >> 7 & mask) << 4)
+        mask = self.width // self.atom - 1 if self.width else 0
+        return at ^ ((at >> 7 & mask) << self.atom.bit_length() - 1)
+
+
+def _k_rows(atom: int) -> int:
+    """Return the number of rows along K in a layout atom of an mn-major operand."""
+    return 128 // atom
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +391,7 @@ def derive(
     *,
     pointer_swizzle: Swizzle | None = None,
     x: int | None = None,
+    rules: DescriptorRules = WGMMA,
 ) -> OperandView:
     """Derive the descriptor of a tile (X, K) in shared memory, at address 0.
 
@@ -363,12 +401,13 @@ def derive(
         major: "k", "mn", or None to infer it from the strides.
         pointer_swizzle: swizzle on byte addresses, if the pointer carries it.
         x: extent of X that one instruction reads; the default is all of X.
+        rules: operand layouts of the generation of tensor cores; the default is that of wgmma.
 
     Raises:
         DescriptorError: the tensor core cannot read the tile.  The message names the mode.
 
     >>> derive(Layout("((8,16),(8,8)):((8,64),(1,1024))"), "f16", "k").descriptor
-    MatrixDescriptor(major='k', width=0, lbo=2048, sbo=128, start=0, base_offset=0)
+    MatrixDescriptor(major='k', width=0, lbo=2048, sbo=128, start=0, base_offset=0, atom=16)
     >>> derive(Layout("(128,64):(1,128)"), "f8E4M3FN", "mn")
     Traceback (most recent call last):
     cute_dialect.arch.errors.DescriptorError: major: expected a k-major operand of 8-bit elements, got mn-major
@@ -376,7 +415,7 @@ def derive(
     bits = element_width(elt)
     if bits not in (8, 16, 32):
         raise DescriptorError(f"expected elements of 8, 16 or 32 bits, got {bits}", "element")
-    width, plain = _swizzle_of(layout, bits, pointer_swizzle)
+    width, atom, plain = _swizzle_of(layout, bits, pointer_swizzle)
     if not is_static(plain):
         raise DescriptorError(f"expected a static layout, got {plain}")
     if type(plain.shape) is not tuple or len(plain.shape) != 2:
@@ -388,8 +427,9 @@ def derive(
         major = _major_of(plain)
     if major not in ("k", "mn"):
         raise DescriptorError(f"expected 'k' or 'mn', got {major!r}", "major")
-    if major == "mn" and bits != 16:
+    if major == "mn" and bits not in rules.mn_bits:
         raise DescriptorError(f"expected a k-major operand of {bits}-bit elements, got mn-major", "major")
+    _check_atom(major, bits, atom, rules)
     depth = 256 // bits
     x_extent, k_extent = (product(m.shape) for m in layout_modes(plain))
     x = x_extent if x is None else x  # type: ignore[assignment]
@@ -400,9 +440,9 @@ def derive(
         raise DescriptorError(f"expected a multiple of {depth} elements (32 bytes), got {k_extent}", "K")
     tile, rest = layout_modes(zipped_divide(plain, (x, depth)))
     x_mode, k_mode = (_in_units(m, bits, which, major) for m, which in zip(layout_modes(tile), ("X", "K")))
-    lbo, sbo = _k_major(x_mode, k_mode, width) if major == "k" else _mn_major(x_mode, k_mode, width)
+    lbo, sbo = _k_major(x_mode, k_mode, width) if major == "k" else _mn_major(x_mode, k_mode, width, _k_rows(atom))
     steps = make_layout(*(_step(m, bits, which) for m, which in zip(layout_modes(rest), ("RestX", "RestK"))))
-    return OperandView(MatrixDescriptor(major, width, 16 * lbo, 16 * sbo), steps)
+    return OperandView(MatrixDescriptor(major, width, 16 * lbo, 16 * sbo, atom=atom), steps)
 
 
 def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: Swizzle | None = None) -> OperandView:
@@ -459,16 +499,36 @@ def expect_depth(view: OperandView, times: int) -> None:
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _swizzle_of(layout: AnyLayout, bits: int, pointer: Swizzle | None) -> tuple[int, Layout]:
+def _check_atom(major: str, bits: int, atom: int, rules: DescriptorRules) -> None:
+    wide = major == "mn" and bits in rules.wide_bits
+    if atom == WIDE_ATOM and not wide:
+        raise DescriptorError(
+            f"expected a swizzle that keeps 16 bytes together for {major}-major elements of {bits} bits, got S<2,5,2>",
+            "swizzle",
+        )
+    if wide and atom != WIDE_ATOM:
+        raise DescriptorError(
+            f"expected the swizzle S<2,5,2> on bytes for an mn-major operand of {bits}-bit elements", "swizzle"
+        )
+
+
+def _swizzle_of(layout: AnyLayout, bits: int, pointer: Swizzle | None) -> tuple[int, int, Layout]:
+    """Return the width of the swizzle, the bytes that it keeps together, and the plain layout."""
     if not isinstance(layout, ComposedLayout):
-        return (swizzle_width(pointer) if pointer is not None else 0), layout
+        if pointer is None:
+            return 0, 16, layout
+        return *_width_and_atom(pointer, 8), layout
     if not isinstance(layout.inner, Swizzle):
         raise DescriptorError(f"expected a swizzled or plain layout, got {layout}")
     if layout.offset != 0:
         raise DescriptorError(f"expected a swizzled layout at offset 0, got offset {layout.offset}")
     if pointer is not None and pointer.bits:
         raise DescriptorError(f"expected one swizzle, got {pointer} on the pointer and {layout.inner} in the layout")
-    return swizzle_width(layout.inner, bits), layout.outer
+    return *_width_and_atom(layout.inner, bits), layout.outer
+
+
+def _width_and_atom(swizzle: Swizzle, bits: int) -> tuple[int, int]:
+    return (128, WIDE_ATOM) if is_wide(swizzle, bits) else (swizzle_width(swizzle, bits), 16)
 
 
 def _major_of(plain: Layout) -> str:
@@ -544,13 +604,13 @@ def _k_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
     return lbo, sbo if groups > 1 else 8 * units
 
 
-def _mn_major(x_mode: Layout, k_mode: Layout, width: int) -> tuple[int, int]:
+def _mn_major(x_mode: Layout, k_mode: Layout, width: int, rows: int) -> tuple[int, int]:
     units = row_bytes(width) // 16
     (_, row), (groups, outer) = _split(x_mode, units, "X")
     if width:
         _expect_stride(row, 1, f"X[:{units}]", width)
-    (_, eight), (_, group) = _split(k_mode, 8, "K")
-    _expect_stride(eight, units, "K[:8]", width)
+    (_, step), (_, group) = _split(k_mode, rows, "K")
+    _expect_stride(step, units, f"K[:{rows}]", width)
     if groups == 1:
         outer = 8 * units
     return (outer, group) if width else (group, outer)

@@ -29,7 +29,7 @@ ALIASES = {
 
 @cache
 def _makers() -> dict[str, Callable[[], Atom]]:
-    from cute_dialect.arch import copies, mma_sync, sm90, sm120, sparse_mma  # late: start-up
+    from cute_dialect.arch import copies, mma_sync, sm90, sm120, sparse_mma, tmem  # late: start-up
 
     sources = (
         copies.universal_rows,
@@ -48,6 +48,7 @@ def _makers() -> dict[str, Callable[[], Atom]]:
         copies.byte_rows,
         copies.bulk_rows,
         copies.tma_rows,
+        tmem.rows,
     )
     makers: dict[str, Callable[[], Atom]] = {}
     for rows in sources:
@@ -58,33 +59,50 @@ def _makers() -> dict[str, Callable[[], Atom]]:
 
 
 @cache
+def _generated() -> dict[str, Callable[[], Atom]]:
+    """Return the rows of tcgen05, which are too many to be made at every start."""
+    from cute_dialect.arch import tcgen05  # late: start-up
+
+    return dict(tcgen05.rows())
+
+
+def _maker(name: str) -> Callable[[], Atom] | None:
+    found = _makers().get(name)
+    return _generated().get(name) if found is None and name.startswith("SM100_") else found
+
+
+@cache
 def _made(name: str) -> Atom:
-    atom = _makers()[name]()
+    make = _maker(name)
+    assert make is not None
+    atom = make()
     assert atom.name == name, (atom.name, name)
     return atom
 
 
 def canonical_name(name: str) -> str:
-    """Return the table's name of an atom: resolve aliases, and append the default majors to ``wgmma`` names."""
+    """Return the table's name of an atom: resolve aliases, and append default majors to ``wgmma`` and ``tcgen05``."""
     if name in ALIASES:
         return ALIASES[name]
-    makers = _makers()
-    if name not in makers and f"{name}_TN" in makers:
+    if _maker(name) is None and _maker(f"{name}_TN") is not None:
         return f"{name}_TN"
     return name
 
 
 class AtomTable(Mapping[str, Atom]):
-    """Mapping of names to atoms.  Iteration yields the names without building atoms; a missing name is an AtomError."""
+    """Mapping of names to atoms.  Iteration yields the names without building atoms; a missing name is an AtomError.
+
+    The atoms of tcgen05 are found by their names.  Iteration omits them, as it omits aliases: :func:`generated_names`.
+    """
 
     def __getitem__(self, name: str) -> Atom:
         known = canonical_name(name)
-        if known not in _makers():
+        if _maker(known) is None:
             raise UnknownAtom(name)
         return _made(known)
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and canonical_name(name) in _makers()
+        return isinstance(name, str) and _maker(canonical_name(name)) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(_makers())
@@ -102,7 +120,9 @@ class UnknownAtom(AtomError, KeyError):
     def __init__(self, name: str):
         from difflib import get_close_matches
 
-        near = get_close_matches(name, _makers(), n=3)
+        start = name[: name.find("_", len("SM100_2SM_"))]  # the shape, because the rows of all shapes take a second
+        generated = [n for n in _generated() if n.startswith(start)] if name.startswith("SM100_") else []
+        near = get_close_matches(name, [*_makers(), *generated], n=3)
         super().__init__(
             f"expected the name of an atom, got {name!r}" + (f"; did you mean {', '.join(near)}?" if near else "")
         )
@@ -112,6 +132,11 @@ class UnknownAtom(AtomError, KeyError):
 
 ATOMS = AtomTable()
 """The table of all atoms."""
+
+
+def generated_names() -> Iterator[str]:
+    """Return the names of the atoms that iteration over ``ATOMS`` omits."""
+    return iter(_generated())
 
 
 # ------------------------------------------------------------------------------------------------------- look-ups

@@ -340,6 +340,7 @@ INSTRUCTIONS: Mapping[str, Needs] = {
     "store.async": Needs("sm_90", "8.1"),
     "tanh.approx": Needs("sm_75", "7.0"),
     "tcgen05": Needs(TCGEN05, "8.6"),
+    "tmem": Needs(TCGEN05, "8.6"),
     "tcgen05.ld.red": Needs("sm_103f|sm_110f", "8.8"),
     "tcgen05.shift": Needs("sm_100a|sm_103a|sm_110a", "8.6"),
     "tensormap.replace": Needs(f"sm_90a|{BLACKWELL}", "8.3"),

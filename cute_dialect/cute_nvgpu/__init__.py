@@ -125,6 +125,29 @@ _WGMMA = Family(
     uses=("tiled_mma",),
 )
 
+_TMEM_COPIES = _atoms("tmem_load", "tmem_store")
+_TMEM_COPY_OPS = _arch("tmem_load", "tmem_store")
+_TMEM = Family(
+    "tmem",
+    types={"tmem": _TMEM_COPIES},
+    ops={
+        "tmem": (*_arch("tmem_alloc", "tmem_relinquish", "tmem_pointer", "tmem_dealloc", "tmem_wait"), *_TMEM_COPY_OPS),
+    },
+    to_base={"tmem": "tmem_lowering"},
+    atoms="instruction_copy_lowering",
+    instructions=dict(zip(_TMEM_COPIES, _TMEM_COPY_OPS)),
+    uses=("sync", "instruction_copy"),
+)
+
+_TCGEN05 = Family(
+    "tcgen05",
+    types={"tcgen05": _atoms("tcgen05_mma")},
+    ops={"tcgen05": _arch("tcgen05_mma", "tcgen05_commit", "tcgen05_fence")},
+    to_base={"tcgen05": "tcgen05_lowering"},
+    atoms="tcgen05_lowering",
+    uses=("sync", "tiled_mma", "tmem", "wgmma"),
+)
+
 _SPARSE = Family(
     "sparse",
     types={"sparse": _atoms("mma_sp", "wgmma_sp")},
@@ -165,7 +188,20 @@ _COOPERATIVE_GEMM = Family(
     uses=("instruction_copy", "tiled_mma", "wgmma"),
 )
 
-FAMILIES = (_SYNC, _INSTRUCTION_COPY, _BULK, _TMA, _TILED_MMA, _MMA, _WGMMA, _SPARSE, _BLOCK_SCALING, _COOPERATIVE_GEMM)
+FAMILIES = (
+    _SYNC,
+    _INSTRUCTION_COPY,
+    _BULK,
+    _TMA,
+    _TILED_MMA,
+    _MMA,
+    _WGMMA,
+    _TMEM,
+    _TCGEN05,
+    _SPARSE,
+    _BLOCK_SCALING,
+    _COOPERATIVE_GEMM,
+)
 """All families, in the order of the documentation."""
 
 TO_NVGPU = "cute_dialect.cute_nvgpu.to_nvgpu"

@@ -107,6 +107,8 @@ def gemm_operands(
         assert isinstance(t, MemRefType)
         if atom.in_shared_memory(operand):
             check_descriptor(atom, operand, t, modes[operand])
+        elif t.space == AddressSpace.tmem:
+            atom.check_tmem_operand(operand, t, modes[operand][0])
     return atom, modes
 
 
@@ -170,24 +172,18 @@ def descriptor_of(atom: MmaAtomType, operand: str, t: MemRefType, values: Layout
 
     Raises AlgebraError for a layout that no descriptor can represent.
     """
-    from cute_dialect.arch.descriptors import derive, expect_depth  # late: start-up
-
-    major = atom.data.majors["AB".index(operand)]
     if not is_static(values):
         raise AlgebraError(
             f"the layout of one instruction's tile of {operand} is not static ({payload_text(values)}); use "
             "static extents and strides"
         )
     try:
-        view = derive(values, element_bits(t.element), major, pointer_swizzle=t.data.ptr.swizzle)
-        if atom.SPARSE and operand == "B":
-            expect_depth(view, 2)
+        return atom.descriptor(operand, values, t.element, t.data.ptr.swizzle)
     except DescriptorError as e:
         x, k = MODES[operand]
         raise AlgebraError(
             f"operand {operand}, tile ({x},{k}) = {payload_text(values)} of {t}, has no matrix descriptor: {e}"
         ) from None
-    return view.descriptor.bits
 
 
 @cute_op
@@ -276,6 +272,8 @@ def check_one_atom(atom: MmaAtomType, operand: str, t: MemRefType) -> None:
         )
     if space == AddressSpace.smem:
         descriptor_of(atom, operand, t, layout)
+    elif space == AddressSpace.tmem:
+        atom.check_tmem_operand(operand, t, layout)
 
 
 OPS = ops_of(__name__)

@@ -126,6 +126,8 @@ def check_copy(
                 raise AlgebraError(
                     f"the layout of the {what} in registers is not static ({t}); use static extents and strides"
                 )
+        elif not t.space.addressable:
+            atom.check_window(what, t, pieces)
         else:
             check_memory_side(row.emit.kind, what, t, pieces, align[what])
     if pred is not None:
@@ -248,6 +250,10 @@ class InstructionCopyType(CopyAtomType):
         expect(source, MemRefType, 1, "a !cute.memref")
         expect(destination, MemRefType, 2, "a !cute.memref")
         check_copy(self, source, destination, pred[0] if pred else None)
+
+    def check_window(self, what: str, t: MemRefType, pieces: Pieces) -> None:
+        """Raise AlgebraError unless each piece of a side in tensor memory is a window of the instruction."""
+        raise NotImplementedError(self.name)
 
     def threads(self) -> int:
         return self.row().threads

@@ -61,7 +61,8 @@ class _SidePieces:
             layout = bound
         self.pieces: Pieces = cut(layout, values)
         piece = self.pieces.piece
-        self.layout = coalesce(piece) if t.space.per_thread else raw_layout(values, 1)
+        contiguous = t.space.addressable and not t.space.per_thread
+        self.layout = raw_layout(values, 1) if contiguous else coalesce(piece)
         self.iter = site.emit(views.GetIterOp(tensor))
 
     def view(self, number: int) -> SSAValue:

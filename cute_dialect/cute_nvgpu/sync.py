@@ -27,6 +27,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.arch.targets import name_chips
 from cute_dialect.dialect.machine import MachineOp
 from cute_dialect.dialect.memory_types import ConstrainedIntType, PtrType, element_bits, is_barrier, ptr
 from cute_dialect.dialect.typed_values import Properties
@@ -130,6 +131,10 @@ def _is_plain_i32(t: Attribute) -> bool:
     return t == i32
 
 
+def _is_slot(t: Attribute) -> bool:
+    return isinstance(t, PtrType) and t.data.space == AddressSpace.smem and t.data.element == i32
+
+
 _SCOPED = (AddressSpace.gmem, AddressSpace.smem, AddressSpace.dsmem)
 """Spaces of the pointers of atomics and of accesses with a memory scope."""
 
@@ -176,6 +181,9 @@ KINDS: dict[str, Operand] = {
     "bar": Operand("!cute.ptr<i64, smem>, an mbarrier", is_barrier, "!cute.ptr<i64, smem>"),
     "i32": Operand("i32", _is_i32, "i32"),
     "i1": Operand("i1", _is_i1, "i1"),
+    "mask": Operand("i16, a mask of the blocks of the cluster", _named("i16"), "i16"),
+    "slot": Operand("!cute.ptr<i32, smem>, which receives an address", _is_slot, "!cute.ptr<i32, smem>"),
+    "tmem": Operand("a pointer to tmem", _points(AddressSpace.tmem), "!cute.ptr<f32, tmem, align<128>>"),
     "f32": Operand("f32", _named("f32"), "f32"),
     "value": Operand(f"one of {', '.join(_SHUFFLED)}", _named(*_SHUFFLED), "f32"),
     "held": Operand(f"one of {', '.join(REGISTERS)} or a vector of them of whole 32-bit words", _held, "f32"),
@@ -204,6 +212,8 @@ class Row(NamedTuple):
             function.
         properties: the properties of the op.
         sm: first architecture that has the instruction.
+        arch: rule of the architectures that have it, if later ones may lack it; see
+            :func:`cute_dialect.arch.targets.has_arch`.
         pure: True if the op has no effect, so that it can be moved or removed.
         check: further check of the operand types.
         example: text after the op name in the example of the documentation.
@@ -219,6 +229,12 @@ class Row(NamedTuple):
     pure: bool = False
     check: Callable[[Sequence[Attribute]], None] | None = None
     example: str = ""
+    arch: str = ""
+
+    @property
+    def rule(self) -> str:
+        """Rule of the architectures that have the instruction."""
+        return self.arch or f"sm_{self.sm}"
 
     @property
     def kinds(self) -> list[tuple[str, str, bool]]:
@@ -651,7 +667,8 @@ def _documentation(row: Row) -> str:
     types = example.rpartition(" -> ")[2]
     if result and types.startswith("("):
         result = f"{', '.join(f'%r{i}' for i in range(types.count(',') + 1))} = "
-    source = f"PTX ISA {row.isa}; sm_{row.sm} or later." if row.isa else "No instruction; on any architecture."
+    chips = f"{name_chips(row.arch)}" if row.arch else f"sm_{row.sm} or later"
+    source = f"PTX ISA {row.isa}; {chips}." if row.isa else "No instruction; on any architecture."
     return (
         f"{row.summary}\n\n{source}\n\n"
         f"Syntax: ``{result}{name}({operands}){f' {{{given}}}' if given else ''} : (…) -> {'R' if result else '()'}``"
@@ -668,9 +685,10 @@ def _property_text(p: PropertyRow) -> str:
     return p.name
 
 
-def _class(row: Row) -> type[ArchOp]:
+def op_class(row: Row, module: str) -> type[ArchOp]:
+    """Return the op class of a row, defined in ``module``."""
     effects = traits_def(Pure()) if row.pure else traits_def(MemoryReadEffect(), MemoryWriteEffect())
-    body = {"__module__": __name__, "__doc__": _documentation(row), "name": f"cute_nvgpu.arch.{row.name}"}
+    body = {"__module__": module, "__doc__": _documentation(row), "name": f"cute_nvgpu.arch.{row.name}"}
     words = "".join(w.capitalize() for w in row.name.split("_"))
     made = type(f"{words}Op", (ArchOp,), {**body, "traits": effects, "ROW": row})
     assert issubclass(made, ArchOp)
@@ -696,7 +714,7 @@ def _definition(cls: type[ArchOp]) -> OpDef:
     )
 
 
-OPS: list[type[Operation]] = [_class(row) for row in ROWS]
+OPS: list[type[Operation]] = [op_class(row, __name__) for row in ROWS]
 """Op classes, one for each row."""
 
 
@@ -710,9 +728,14 @@ def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
     if found is None:
         raise AlgebraError(f"'{name}' is not the name of a machine-level op; write one of those in docs/nvgpu.md")
     assert issubclass(found, ArchOp)
+    return build(found, *operands, **properties)
+
+
+def build(cls: type[ArchOp], *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
+    """Build an op of a row and infer its result type; see :func:`make`."""
     given = {k: _attribute(v) for k, v in properties.items() if v is not None and v is not False}
-    op = found.create(
-        operands=operands, result_types=found.infer_types([o.type for o in operands], given), properties=given
+    op = cls.create(
+        operands=operands, result_types=cls.infer_types([o.type for o in operands], given), properties=given
     )
     try:
         op.verify_()

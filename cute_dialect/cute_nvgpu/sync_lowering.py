@@ -403,7 +403,9 @@ LOWER: Mapping[str, Lower] = {
 """Op name without ``cute_nvgpu.arch.`` -> lowering function."""
 
 
-def _handler(lower: Lower) -> Handler:
+def handler_of(lower: Lower) -> Handler:
+    """Return the handler of ``cute-to-base`` that lowers an op of a row."""
+
     def handler(low: Lowering, op: Operation) -> None:
         assert isinstance(op, ArchOp)
         result = lower(low, op, [low.value(o) for o in op.operands])
@@ -416,7 +418,7 @@ def _handler(lower: Lower) -> Handler:
 
 @cache
 def _handlers() -> dict[str, Handler]:
-    return {f"cute_nvgpu.arch.{row.name}": _handler(LOWER[row.name]) for row in ROWS}
+    return {f"cute_nvgpu.arch.{row.name}": handler_of(LOWER[row.name]) for row in ROWS}
 
 
 TO_BASE: Mapping[str, Handler] = _handlers()

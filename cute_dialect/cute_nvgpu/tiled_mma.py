@@ -9,7 +9,9 @@ row of the table (fragments, registers, lowering) is looked up on first use.
 * ``!cute_nvgpu.atom.mma_sync<16x8x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>``: ``mma.sync`` with block scales;
 * ``!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>``: ``mma.sp`` of a warp, with a sparse A;
 * ``!cute_nvgpu.atom.wgmma<64x128x16, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` of a warpgroup;
-* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` with a sparse A.
+* ``!cute_nvgpu.atom.wgmma_sp<64x128x32, (f32,f16,f16,f32), A = smem, major = (k, mn)>``: ``wgmma`` with a sparse A;
+* ``!cute_nvgpu.atom.tcgen05_mma<128x256x16, (f32,bf16,bf16,f32), A = smem, major = (k, k)>``: ``tcgen05.mma``, of one
+  thread.
 
 The element types are those of (D, A, B, C). Single bits are ``i1``.
 
@@ -45,6 +47,7 @@ from cute_dialect.algebra.values import (
     Layout,
     Payload,
     Stride,
+    Swizzle,
     Tile,
     Underscore,
     layout_modes,
@@ -77,7 +80,7 @@ class MmaKey(NamedTuple):
     Args:
         shape: M, N and K of one instruction.
         types: elements of D, A, B, C.
-        source_a: smem or rmem, for wgmma.
+        source_a: smem or rmem for wgmma, smem or tmem for tcgen05.
         majors: majors of A and B, "k" or "mn".
         bit_op: "xor" or "and", for single bits.
         selector: the sparsity selector of a sparse A.
@@ -85,6 +88,7 @@ class MmaKey(NamedTuple):
         kind: "f8f6f4", "mxf8f6f4", "mxf4" or "mxf4nvf4", for elements of 8 bits and less on sm_120.
         sf: element type of scale factors, "f8E8M0FNU" or "ue4m3".
         vec: elements along K of a dense A that share a factor.
+        cta_group: blocks that compute one tcgen05 MMA, 1 or 2.
     """
 
     shape: tuple[int, int, int]
@@ -98,6 +102,7 @@ class MmaKey(NamedTuple):
     kind: str = ""
     sf: str = ""
     vec: int = 0
+    cta_group: int = 1
 
 
 def element_name(element: Attribute) -> str:
@@ -114,10 +119,12 @@ class MmaAtomType(Data[MmaKey], AtomType):
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
     """Options that may follow the types: a subset of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``,
-    ``negate``, ``kind``, ``sf``, ``vec``.
+    ``negate``, ``kind``, ``sf``, ``vec``, ``cta_group``.
     """
+    SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.rmem)
+    """Memories that may hold A."""
     ASYNCHRONOUS: ClassVar[bool] = False
-    """True if the instruction is executed by a warpgroup, asynchronously."""
+    """True if the instruction is asynchronous and has an accumulate flag."""
     SPARSE: ClassVar[bool] = False
     """True if A is sparse; the instruction then has an operand E."""
 
@@ -149,7 +156,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
         word = parser.parse_identifier()
         if word == "A" and "A" in cls.OPTIONS:
             parser.parse_punctuation("=")
-            return key._replace(source_a=AddressSpace(_parse_word(parser, (AddressSpace.smem, AddressSpace.rmem))))
+            return key._replace(source_a=AddressSpace(_parse_word(parser, cls.SOURCES)))
         if word == "major" and "major" in cls.OPTIONS:
             parser.parse_punctuation("=")
             parser.parse_punctuation("(")
@@ -165,6 +172,9 @@ class MmaAtomType(Data[MmaKey], AtomType):
         if word == "selector" and "selector" in cls.OPTIONS:
             parser.parse_punctuation("=")
             return key._replace(selector=parser.parse_integer(allow_boolean=False))
+        if word == "cta_group" and "cta_group" in cls.OPTIONS:
+            parser.parse_punctuation("=")
+            return key._replace(cta_group=parser.parse_integer(allow_boolean=False))
         if word in _NEGATES and "negate" in cls.OPTIONS:
             return key._replace(negate="".join(sorted({*key.negate, _NEGATES[word]})))
         if word in ("kind", "sf") and word in cls.OPTIONS:
@@ -195,6 +205,8 @@ class MmaAtomType(Data[MmaKey], AtomType):
             printer.print_string(f", {key.bit_op}")
         if key.selector:
             printer.print_string(f", selector = {key.selector}")
+        if key.cta_group != 1:
+            printer.print_string(f", cta_group = {key.cta_group}")
         for word, operand in _NEGATES.items():
             if operand in key.negate:
                 printer.print_string(f", {word}")
@@ -234,6 +246,15 @@ class MmaAtomType(Data[MmaKey], AtomType):
         """True if the instruction has the operands SFA and SFB."""
         return bool(self.data.sf)
 
+    def accepts_element(self, operand: str, element: Attribute) -> bool:
+        """Return True if the elements of a tensor are those of an operand. f32 is accepted for tf32, and i8 for ui8."""
+        wanted, got = element_name(self.element(operand)), element_name(element)
+        return got == wanted or (wanted, got) == ("tf32", "f32") or wanted == f"u{got}"
+
+    def wanted_element(self, operand: str) -> str:
+        """Return the elements that a tensor of an operand must have, in words."""
+        return str(self.element(operand))
+
     def threads(self) -> int:
         """Number of threads that execute the instruction together."""
         return self.row.threads
@@ -247,11 +268,35 @@ class MmaAtomType(Data[MmaKey], AtomType):
     def operand_space(self, operand: str) -> AddressSpace:
         """Return the memory space from which the instruction reads the operand."""
         row = self.row
-        return AddressSpace({"A": row.source_a, "B": row.source_b}.get(operand, AddressSpace.rmem))
+        return AddressSpace({"A": row.source_a, "B": row.source_b}.get(operand, row.source_c))
 
     def in_shared_memory(self, operand: str) -> bool:
         """Return True if the instruction reads the operand from shared memory."""
         return self.operand_space(operand) == AddressSpace.smem
+
+    def descriptor(self, operand: str, layout: Layout, element: Attribute, swizzle: Swizzle | None) -> int:
+        """Return the 64-bit matrix descriptor, for address 0, of the tile that one instruction reads.
+
+        Args:
+            operand: "A" or "B".
+            layout: static layout of the tile, in elements.
+            element: element type of the tile.
+            swizzle: swizzle of the pointer, on bytes.
+
+        Raises:
+            DescriptorError: no descriptor represents the layout.
+        """
+        from cute_dialect.arch.descriptors import derive, expect_depth  # late: start-up
+
+        major = self.data.majors["AB".index(operand)]
+        view = derive(layout, element_bits(element), major, pointer_swizzle=swizzle)
+        if self.SPARSE and operand == "B":
+            expect_depth(view, 2)
+        return view.descriptor.bits
+
+    def check_tmem_operand(self, operand: str, t: MemRefType, values: Layout) -> None:
+        """Raise AlgebraError unless the values of one instruction lie in tensor memory as it expects them."""
+        raise NotImplementedError(self.name)
 
 
 @lru_cache(maxsize=1024)
@@ -563,13 +608,10 @@ def check_shared_operand(atom: MmaAtomType, operand: str, tensor: MemRefType) ->
 
 
 def check_element(atom: MmaAtomType, operand: str, tensor: MemRefType) -> None:
-    """Raise AlgebraError unless the tensor has the element type of the operand. f32 is accepted for tf32, and i8 for
-    ui8.
-    """
-    wanted, got = element_name(atom.element(operand)), element_name(tensor.element)
-    if got != wanted and (wanted, got) != ("tf32", "f32") and wanted != f"u{got}":
+    """Raise AlgebraError unless the tensor has elements that the atom accepts for the operand."""
+    if not atom.accepts_element(operand, tensor.element):
         raise AlgebraError(
-            f"operand {operand} has elements {tensor.element}; the atom {atom} needs {atom.element(operand)}"
+            f"operand {operand} has elements {tensor.element}; the atom {atom} needs {atom.wanted_element(operand)}"
         )
 
 

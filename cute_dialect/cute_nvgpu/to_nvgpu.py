@@ -85,6 +85,16 @@ NOT_CARRIED: Mapping[str, str] = {
     "bulk_wait_group": "nvgpu has no groups of bulk stores",
     "fence_proxy_async": "nvgpu has no proxy fence",
     "fence_mbarrier_init": "nvgpu has no fence for mbarrier initialization",
+    "tmem_load": "nvgpu has no tensor memory",
+    "tmem_store": "nvgpu has no tensor memory",
+    "tmem_alloc": "nvgpu has no tensor memory",
+    "tmem_relinquish": "nvgpu has no tensor memory",
+    "tmem_pointer": "nvgpu has no tensor memory",
+    "tmem_dealloc": "nvgpu has no tensor memory",
+    "tmem_wait": "nvgpu has no tensor memory",
+    "tcgen05_mma": "nvgpu has no tensor memory",
+    "tcgen05_commit": "nvgpu has no tensor memory",
+    "tcgen05_fence": "nvgpu has no tensor memory",
 }
 """Op of ``cute_nvgpu.arch`` that ``nvgpu`` does not support -> reason."""
 

@@ -147,7 +147,8 @@ def held_units(registers: Registers, view: FragmentView, t: MemRefType) -> list[
 def whole_unit(cells: Sequence[Cell], mine: set[int], member: Member) -> Unit | None:
     """Return the struct of ``member`` as a unit; ``None`` unless all its members are among the cells ``mine``."""
     t = member.struct.type
-    assert isinstance(t, LLVMStructType)
+    if not isinstance(t, LLVMStructType):
+        return None
     places: dict[int, int] = {}
     for c, cell in enumerate(cells):
         if isinstance(cell, Member) and cell.struct is member.struct and c in mine:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import IntegerType, VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.ir.editing import make_op
@@ -29,10 +29,11 @@ class Lane(NamedTuple):
 
 
 class Member(NamedTuple):
-    """An element of an accumulator register in an LLVM struct, not extracted yet.
+    """An element of a register that an asynchronous instruction writes, not extracted yet.
 
-    ``number`` is the position of the register in the struct; ``part`` the position of the element among the ``parts``
-    elements of the register.
+    ``struct`` is the LLVM struct of registers, or the vector of words that a load of tensor memory returns. ``number``
+    is the position of the register in it; ``part`` the position of the element among the ``parts`` elements of the
+    register.
     """
 
     struct: SSAValue
@@ -102,7 +103,7 @@ class Registers:
         held = register_of(build, cell)
         element = lowered(fragment.element)
         if cell.parts == 1:
-            return held
+            return bits_as(build, held, element)
         return build.lane(bits_as(build, held, vector(element, cell.parts)), cell.part)
 
     def write(self, view: FragmentView, index: int, value: Cell) -> None:
@@ -141,10 +142,19 @@ def whole_register(cells: Sequence[Cell]) -> bool:
 
 
 def register_of(build: BaseBuilder, cell: Member) -> SSAValue:
-    """Extract the register of a member at this place; right after the struct, an async MMA may still write it."""
+    """Extract the register of a member at this place; right after the struct, the instruction may still write it."""
     t = cell.struct.type
+    if isinstance(t, IntegerType):
+        return cell.struct
+    if isinstance(t, VectorType):
+        return build.once(("lane", cell.struct, cell.number), lambda: _lane(build, cell))
     assert isinstance(t, llvm.LLVMStructType)
     return build.extract_once(cell.struct, (cell.number,), t.types[cell.number])
+
+
+def _lane(build: BaseBuilder, cell: Member) -> Operation:
+    at = build.constant(cell.number, i32)
+    return make_op(llvm.OPS["extractelement"], [cell.struct, at], [i32])
 
 
 def bits_as(build: BaseBuilder, value: SSAValue, t: Attribute) -> SSAValue:

@@ -222,16 +222,19 @@ class Lowering:
 
     def address(self, base: SSAValue, p: Ptr, offset: Leaf, *, small: bool) -> SSAValue:
         """Return the pointer ``offset`` elements after ``base``; the offset has 64 bits unless ``small`` is set."""
-        bits = element_bits(p.element)
+        bits, unit = element_bits(p.element), p.space.unit_bits
         memory = memory_type(p.element)
-        if bits < 8:
-            per_byte = 8 // bits
-            if divisibility(offset) % per_byte:
+        if bits < unit:
+            per_unit = unit // bits
+            if divisibility(offset) % per_unit:
+                where = "bytes" if unit == 8 else f"{unit}-bit columns"
                 raise AlgebraError(
-                    f"expected an offset of whole bytes for elements of {bits} bits (a multiple of {per_byte}), "
+                    f"expected an offset of whole {where} for elements of {bits} bits (a multiple of {per_unit}), "
                     f"got {offset if isinstance(offset, int) else f'?{{div={divisibility(offset)}}}'}"
                 )
-            offset, memory = div(offset, per_byte), i8
+            offset, memory = div(offset, per_unit), i8
+        elif unit > 8:
+            memory = i8
         index: int | SSAValue
         if isinstance(offset, int):
             index = offset

@@ -86,6 +86,8 @@ def mma_kernel(
     ``descriptors`` are those of A and B, relative to the start of shared memory.  For a sparse A, ``e`` is the metadata
     and ``selector`` selects the threads that hold it.
     """
+    if atom.family == "tcgen05":
+        return _tcgen05(atom, name)
     # mma.m8n8k4 on f16 and wgmma take a vector even for one register; scalar instructions take bare registers.
     scalar = atom.family in ("fma", "dp4a", "dp2a")
     shared = atom.family in ("wgmma", "wgmma_sp")
@@ -138,6 +140,40 @@ def mma_kernel(
     return "".join(body)
 
 
+def _tcgen05(atom: MmaAtom, name: str) -> str:
+    operands = {
+        "d": "%d",
+        "a": "%d" if atom.source_a == "tmem" else "%q",
+        "b": "%q",
+        "idesc": "%i",
+        "accumulate": "%go",
+    }
+    return (
+        f".visible .entry {name}(.param .u32 d, .param .u64 b)\n{{\n"
+        "  .reg .b32 %d, %i;\n  .reg .b64 %q;\n  .reg .pred %go;\n"
+        "  ld.param.u32 %d, [d];\n  ld.param.u64 %q, [b];\n  mov.u32 %i, %d;\n  setp.ne.u32 %go, %d, 0;\n"
+        f"  {fill(atom.ptx, operands)}\n  ret;\n}}\n"
+    )
+
+
+def _tensor_memory_copy(atom: CopyAtom, name: str) -> str:
+    assert atom.registers is not None
+    held, loads = atom.registers, atom.dst_space == "rmem"
+    group = _group(_names("r", held))
+    operands = {"d": group, "a": "%x"} if loads else {"d": "%x", "a": group}
+    body = [
+        f".visible .entry {name}(.param .u64 r, .param .u32 x)\n.reqntid 32\n{{\n"
+        "  .reg .u32 %t, %x;\n  .reg .u64 %p;\n",
+        _declare("r", held),
+        "  mov.u32 %t, %tid.x;\n  ld.param.u32 %x, [x];\n",
+        "" if loads else _move("r", held, store=False),
+        f"  {fill(atom.ptx, operands)}\n  tcgen05.wait::{'ld' if loads else 'st'}.sync.aligned;\n",
+        _move("r", held, store=True) if loads else "",
+        "  ret;\n}\n",
+    ]
+    return "".join(body)
+
+
 def copy_kernel(atom: CopyAtom, name: str = "probe") -> str:
     """Return a PTX entry that executes the copy instruction.
 
@@ -145,6 +181,8 @@ def copy_kernel(atom: CopyAtom, name: str = "probe") -> str:
     """
     if atom.family in ("ldmatrix", "stmatrix", "movmatrix", "shuffle"):
         return _warp_copy(atom, name)
+    if atom.family in ("tmem_load", "tmem_store"):
+        return _tensor_memory_copy(atom, name)
     operands = {"d": "%s", "a": "%g", "space": ".global", "size": "16", "bar": "%b", "mask": "%m", "map": "%g"}
     operands |= {f"c{i}": "%i" for i in range(5)} | {f"o{i}": "%h" for i in range(3)}
     if atom.family == "universal":

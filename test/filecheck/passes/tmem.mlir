@@ -10,7 +10,7 @@ func.func @views(%t: !t, %q: !cute.ptr<f32, tmem>) -> !p {
   %o = cute.static : !cute.int_tuple<"4">
   %it = cute.get_iter(%t) : !t
   // CHECK: cute.add_offset(%{{.*}}, %{{.*}}) : (!cute.ptr<f32, tmem, align<16>>, !cute.int_tuple<"4">) -> !cute.ptr<f32, tmem, align<16>>
-  // BASE: llvm.getelementptr %{{.*}}[4] : (!llvm.ptr<6>) -> !llvm.ptr<6>, f32
+  // BASE: llvm.getelementptr %{{.*}}[4] : (!llvm.ptr<6>) -> !llvm.ptr<6>, i8
   %r = cute.add_offset(%it, %o) : (!p, !cute.int_tuple<"4">) -> !p
   %c = cute.make_coord() : () -> !cute.coord<"(_,3)">
   // CHECK: cute.slice(%{{.*}}, %{{.*}}) : !cute.memref<f32, tmem, align<16>, "(128,64):(65536,1)">

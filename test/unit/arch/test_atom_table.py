@@ -32,6 +32,7 @@ from cute_dialect.arch.copies import sized
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.fragments import fragment
 from cute_dialect.arch.sm90 import FLOAT_N, INTEGER_N, TYPES
+from cute_dialect.arch.table import generated_names
 from cute_dialect.arch.targets import TARGETS
 
 # ------------------------------------------------------------------------------------------------------------- contents
@@ -310,10 +311,11 @@ def test_atoms_check_themselves(atom: MmaAtom | CopyAtom, changes: dict[str, obj
 # --------------------------------------------------------------------------------------------------------- command line
 
 
-def test_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--json"]) == 0
+@pytest.mark.parametrize("part", ["SM80_", pytest.param("", marks=pytest.mark.slow)])
+def test_json(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--json", "-k", part]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [r["name"] for r in rows] == list(ATOMS)
+    assert [r["name"] for r in rows] == [n for n in (*ATOMS, *generated_names()) if part in n]
     for row in rows:
         atom = ATOMS[row["name"]]
         assert row["arch"] == atom.arch and parse_layout(row["thr_id"]) == atom.thr_id
@@ -334,7 +336,9 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         ("C", "((4,8),(2,2)):((32,1),(16,8))"),
     ):
         assert row[op] == text
-    assert by_name["SM90_U16x8_STSM_T"]["src"] == "((4,8),(16,2,4)):((256,16),(1,128,1024))"
+    assert main(["--json", "-k", "SM90_U16x8_STSM_T"]) == 0
+    (stored,) = json.loads(capsys.readouterr().out)
+    assert stored["src"] == "((4,8),(16,2,4)):((256,16),(1,128,1024))"
 
 
 def test_choosing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,6 +359,9 @@ def test_choosing(capsys: pytest.CaptureFixture[str]) -> None:
     assert {n for n in set(ATOMS) - set(hopper) if not n.startswith(("SM100_", "SM103_", "SM120_"))} == {
         "UniversalCopy_256b"
     }
+    tmem = {n for n in ATOMS if n.startswith("SM100_TMEM_")}
+    assert len(tmem) == 148
+    assert set(listed("--arch", "sm_103f", "--family", "tmem_load")) == {n for n in tmem if "_LOAD_" in n}
     assert main(["-k", "U32x4_LDSM_N"]) == 0
     assert capsys.readouterr().out == (
         "SM75_U32x4_LDSM_N  sm_75  smem -> rmem, 4096 bits  ThrID 32:1\n"

@@ -9,6 +9,7 @@ from arch_support import assemble, copy_kernel, header, mma_kernel
 
 from cute_dialect.arch import ATOMS, MmaAtom
 from cute_dialect.arch.atom import Atom
+from cute_dialect.arch.table import generated_names
 
 # The first PTX version that supports each chip. ptxas 13 supports no chip older than sm_75.
 CHIPS = {
@@ -58,7 +59,7 @@ def complaints(atoms: Iterable[Atom], version: str, chip: str) -> str:
     return "\n".join(line for line in said.splitlines() if "Advisory" not in line)
 
 
-SMALL = [ATOMS[n] for n in ATOMS if not n.startswith(("SM90_64x", "SM90_SPARSE_64x"))]
+SMALL = [ATOMS[n] for n in ATOMS if not n.startswith(("SM90_64x", "SM90_SPARSE_64x", "SM100_TMEM_"))]
 GROUPS = sorted({(chip_of(a), version_of(a)) for a in SMALL})
 
 
@@ -82,6 +83,23 @@ def test_sparse_wgmma_assembles(version: str) -> None:
     names += ["SM90_SPARSE_64x256x32_F32BF16BF16_RS_TT", "SM90_SPARSE_64x240x64_S32S8S8_SS_TN"]
     rows = [ATOMS[n] for n in names]
     assert complaints([a for a in rows if a.ptx_version == version], version, "sm_90a") == ""
+
+
+TMEM = [ATOMS[n] for n in ATOMS if n.startswith("SM100_TMEM_")]
+
+
+@pytest.mark.parametrize("atoms", [TMEM[::8], pytest.param(TMEM, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_tensor_memory_copies_assemble(atoms: list[Atom]) -> None:
+    assert len(TMEM) == 148
+    assert complaints(atoms, "8.8", "sm_100f") == ""
+
+
+@pytest.mark.parametrize("chip", ["sm_100a", pytest.param("sm_110a", marks=pytest.mark.slow)])
+def test_tcgen05_assembles(chip: str) -> None:
+    """The text of an MMA depends on the kind, the number of blocks and the memory of A only."""
+    texts = {ATOMS[n].ptx: ATOMS[n] for n in generated_names() if n.startswith(("SM100_128x64x", "SM100_2SM_128x64x"))}
+    assert len(texts) == 4 * 2 * 2
+    assert complaints(texts.values(), "9.0", chip) == ""
 
 
 @pytest.mark.sample(every=2)
@@ -109,7 +127,7 @@ def test_selectors(name: str) -> None:
 
 def first_of_each_kind() -> list[Atom]:
     seen: dict[tuple[str, str, str], Atom] = {}
-    for name, atom in ATOMS.items():
+    for name, atom in ((n, ATOMS[n]) for n in ATOMS if not n.startswith("SM100_TMEM_")):
         turing_too = name.startswith("SM80_") and isinstance(atom, MmaAtom) and name.replace("SM80", "SM75") in ATOMS
         if not turing_too:
             seen.setdefault((atom.arch, atom.ptx_version, atom.family), atom)

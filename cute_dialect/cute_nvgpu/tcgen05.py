@@ -1,0 +1,210 @@
+"""MMA of tensor memory: atom type, ``cute_nvgpu.arch.tcgen05_mma`` on views of one atom's operands, commit and fence.
+
+One thread issues the instructions, and an mbarrier signals their completion::
+
+    cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = false, atom = …} : …
+    cute_nvgpu.arch.tcgen05_commit(%bar) : (!cute.ptr<i64, smem>) -> ()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType, i1, i8, i32
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
+
+from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.values import Layout, Stride, Swizzle, raw_layout
+from cute_dialect.arch.descriptors import TCGEN05, derive
+from cute_dialect.arch.errors import AtomError
+from cute_dialect.arch.targets import TCGEN05 as CHIPS
+from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, kind_of_types, source_layout
+from cute_dialect.arch.tcgen05_descriptors import InstructionDescriptor, matrix_bits
+from cute_dialect.arch.tmem import LANES, strides
+from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp
+from cute_dialect.cute_nvgpu.sync import Row, Words, i32_value, op_class
+from cute_dialect.cute_nvgpu.tiled_mma import MmaAtomType, MmaKey
+from cute_dialect.cute_nvgpu.tmem import CTA_GROUP
+from cute_dialect.dialect.base import cute_op, ops_of
+from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.typed_values import payload_text
+from cute_dialect.spaces import AddressSpace
+
+if TYPE_CHECKING:
+    from cute_dialect.arch.atom import MmaAtom
+
+
+@irdl_attr_definition
+class Tcgen05MmaType(MmaAtomType):
+    """``!cute_nvgpu.atom.tcgen05_mma<MxNxK, (D,A,B,C), A = smem|tmem, major = (k|mn, k|mn) [, saturate] [, cta_group =
+    2] [, negate_a] [, negate_b]>``
+
+    ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
+    memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Elements of 4 and 6
+    bits lie one per byte, in tensors of i8.
+    """
+
+    name = "cute_nvgpu.atom.tcgen05_mma"
+    ASYNCHRONOUS: ClassVar[bool] = True
+    OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "negate", "cta_group"})
+    SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.tmem)
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        d, a, b, c = names
+        if c != d:
+            raise AtomError(f"C has elements {c}; they must be those of D, {d}")
+        types = (d, a, b)
+        kind = kind_of_types(types)
+        if key.negate and not kind.negates:
+            raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
+        return find_tcgen05(kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
+
+    def accepts_element(self, operand: str, element: Attribute) -> bool:
+        """Return True if the elements of a tensor are those of an operand. Elements of 4 and 6 bits are bytes, i8."""
+        return element == i8 if self._is_unpacked(operand) else super().accepts_element(operand, element)
+
+    def wanted_element(self, operand: str) -> str:
+        if self._is_unpacked(operand):
+            return f"i8, each of which holds one {self.element(operand)}"
+        return super().wanted_element(operand)
+
+    def _is_unpacked(self, operand: str) -> bool:
+        return element_bits(self.element(operand)) < 8
+
+    def descriptor(self, operand: str, layout: Layout, element: Attribute, swizzle: Swizzle | None) -> int:
+        major = self.data.majors["AB".index(operand)]
+        view = derive(layout, element_bits(element), major, pointer_swizzle=swizzle, rules=TCGEN05)
+        return matrix_bits(view.descriptor)
+
+    def instruction(self) -> int:
+        """Return the 32-bit instruction descriptor."""
+        row, key = self.row, self.data
+        m, n, _ = row.shape_mnk
+        return InstructionDescriptor(
+            str(row.emit["kind"]),
+            row.d,
+            row.a,
+            row.b,
+            m,
+            n,
+            row.major_a,
+            row.major_b,
+            negate_a="A" in key.negate,
+            negate_b="B" in key.negate,
+            saturate=key.saturate,
+        ).bits
+
+    def tmem_layout(self, operand: str) -> Layout:
+        """Return the layout of one instruction's tile of D, or of A, in tensor memory, in elements."""
+        row = self.row
+        layout = source_layout(row) if operand == "A" else accumulator_layout(row)
+        lane, column = strides(max(8, element_bits(self.element(operand))))
+        if operand == "A":
+            column = 1
+
+        def place(d: Stride) -> Stride:
+            if isinstance(d, tuple):
+                return tuple([place(x) for x in d])
+            assert isinstance(d, int)
+            return d * lane if d < LANES else d // LANES * column
+
+        return raw_layout(layout.shape, place(layout.stride))
+
+    def check_tmem_operand(self, operand: str, t: MemRefType, values: Layout) -> None:
+        wanted = self.tmem_layout(operand)
+        if coalesce(values) != coalesce(wanted):
+            raise AlgebraError(
+                f"the tile of {operand} in tensor memory is {payload_text(values)} of {t}; {self} needs "
+                f"{payload_text(wanted)}"
+            )
+
+
+ATTRS: list[type[Attribute]] = [Tcgen05MmaType]
+
+_COLLECTORS = ("discard", "lastuse", "fill", "use")
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "tcgen05_commit",
+        "Arrives at an mbarrier when all earlier ``tcgen05_mma`` of the thread are complete. With ``mask`` it arrives "
+        "at the same offset in each block of the mask. One thread executes it.",
+        '"tcgen05.commit"',
+        ("bar:bar", "mask:mask?"),
+        properties=(CTA_GROUP,),
+        arch=CHIPS,
+    ),
+    Row(
+        "tcgen05_fence",
+        "Carries the order of tcgen05 instructions to other threads: ``before`` a thread signals, and ``after`` it has "
+        "waited.",
+        '"tcgen05.fence"',
+        properties=(Words("kind", ("before", "after")),),
+        arch=CHIPS,
+        example='() {kind = "after"} : () -> ()',
+    ),
+)
+"""The ops without atoms."""
+
+
+@cute_op
+class Tcgen05MmaOp(MmaInstructionOp):
+    """Issues one ``tcgen05.mma``: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
+
+    Syntax: ``cute_nvgpu.arch.tcgen05_mma(%D, %A, %B [, %lanes] [, %accumulate]) {accumulate = true, scale_d = 0 : i32,
+    collector = "discard", atom = ATOM} : (D, A, B [, vector<4xi32>] [, i1]) -> ()``
+
+    One thread issues it. D is in tensor memory, and B in shared memory. ``%accumulate`` selects between the two forms
+    at run time; ``accumulate`` must then be true. ``scale_d`` multiplies D by ``2^-scale_d`` first (f16 and tf32 only).
+    A set bit of ``%lanes`` leaves that lane of D unchanged; a pair of blocks needs ``vector<8xi32>``. ``collector``
+    tells how the buffer of A is used: ``fill`` keeps A for ``use`` and ``lastuse``.
+
+    Example:
+        cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, tmem, "(128,64):(65536,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tcgen05_mma"
+    WRITES = "none"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B")
+    FLAGS: ClassVar[int] = 2
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    rest = var_operand_def()
+    atom = prop_def(Tcgen05MmaType)
+    accumulate = prop_def(BoolAttr)
+    scale_d = opt_prop_def(IntegerAttr)
+    collector = opt_prop_def(StringAttr)
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the operands and flags match the atom."""
+        super().check_types()
+        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
+        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
+        words = VectorType(i32, [4 * atom.data.cta_group])
+        rest = list(self.operand_types[3:])
+        if rest and rest[0] == words:
+            rest.pop(0)
+        if rest and rest != [i1]:
+            raise AlgebraError(
+                f"the operands after B are {', '.join(map(str, self.operand_types[3:]))}; use a mask of lanes "
+                f"({words}) and a flag (i1), each optional, in this order"
+            )
+        if rest and not accumulate.value.data:
+            raise AlgebraError("accumulate must be true if there is a flag operand, got false")
+        scale = self.properties.get("scale_d")
+        if scale is not None:
+            n, kind = i32_value(scale), str(atom.row.emit["kind"])
+            if n is None or not 0 <= n < 16:
+                raise AlgebraError(f"property scale_d is {scale}; use 0 to 15 (i32)")
+            if n and kind not in ("f16", "tf32"):
+                raise AlgebraError(f"property scale_d is {n}; kind {kind} does not scale D, use 0")
+        collector = self.properties.get("collector")
+        if collector is not None and not (isinstance(collector, StringAttr) and collector.data in _COLLECTORS):
+            known = ", ".join(f'"{c}"' for c in _COLLECTORS)
+            raise AlgebraError(f"property collector is {collector}; use one of {known}")
+
+
+OPS: list[type[Operation]] = [*(op_class(row, __name__) for row in ROWS), *ops_of(__name__)]

@@ -1,0 +1,78 @@
+"""Lowering of ``tcgen05.mma`` to LLVM intrinsics.
+
+In ``convert-cute-algo-to-arch``, ``cute.gemm`` becomes one ``tcgen05_mma`` per instruction. Without C, or with an
+accumulate flag on the atom, the first step of K of each accumulator overwrites it, and later ones accumulate.
+
+Matrix descriptors are computed as for ``wgmma`` (:mod:`.wgmma_lowering`). The instruction descriptor is a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i32, i64
+from xdsl.ir import Operation, SSAValue
+
+from cute_dialect.cute_nvgpu.sync import ArchOp, i32_value
+from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
+from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05MmaOp, Tcgen05MmaType
+from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, row_of
+from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call, tmem_address
+from cute_dialect.cute_nvgpu.wgmma_lowering import descriptor, multiply_by_warp_group
+from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.spaces import AddressSpace
+
+_COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
+"""Use of the buffer of A -> its code as an operand of the intrinsics."""
+
+
+def multiply(product: Product) -> None:
+    """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile."""
+    multiply_by_warp_group(Tcgen05MmaOp, product)
+
+
+def _mma(low: Lowering, op: Operation) -> None:
+    atom, row = row_of(op)
+    assert isinstance(atom, Tcgen05MmaType)
+    d, a, b, *rest = op.operands
+    build = low.build
+    accumulate = op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    flag: SSAValue = build.constant(int(bool(accumulate.value.data)), i1)
+    if rest and rest[-1].type == i1:
+        flag = low.value(rest.pop())
+    first = tmem_address(low, a) if row.source_a == AddressSpace.tmem else descriptor(low, atom, "A", a)
+    operands = [tmem_address(low, d), first, descriptor(low, atom, "B", b)]
+    operands += [build.constant(atom.instruction(), i32), flag]
+    name = row.emit.intrinsic.removeprefix(PREFIX)
+    scale = i32_value(op.properties.get("scale_d")) or 0
+    if scale:
+        name += ".scale_d"
+        operands.append(build.constant(scale, i64))
+    group = atom.data.cta_group
+    numbers = [int(row.emit["code"]), group]
+    if rest:
+        name += f".disable_output_lane.cg{group}"
+        operands.append(low.value(rest[0]))
+        numbers.pop()
+    collector = op.properties.get("collector")
+    numbers.append(_COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"])
+    call(low, name, [*operands, *(build.constant(n, i32) for n in numbers)])
+
+
+def _commit(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    multicast = ".mc" if len(operands) == 2 else ""
+    call(low, f"commit{multicast}.shared.cg{op.number('cta_group')}", operands)
+
+
+def _fence(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    call(low, f"fence.{op.word('kind')}.thread.sync", [])
+
+
+_LOWER: Mapping[str, Lower] = {"tcgen05_commit": _commit, "tcgen05_fence": _fence}
+
+TO_BASE: Mapping[str, Handler] = {
+    **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},
+    "cute_nvgpu.arch.tcgen05_mma": _mma,
+}
+"""Op name -> lowering function."""

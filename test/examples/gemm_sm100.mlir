@@ -1,0 +1,166 @@
+// C = A * B^T of bf16 on one SM of Blackwell: tiles of 128x256, a ring of four stages, an f32 accumulator in tensor memory.
+// Warp 0 loads, warp 1 multiplies, warps 4 to 7 store.
+!bf16_smem_a = !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "(128,64,4):(64,1,8192)">
+!bf16_smem_b = !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "(256,64,4):(64,1,16384)">
+!tile_a = !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "(128,64):(64,1)">
+!tile_b = !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "(256,64):(64,1)">
+!load_a = !cute_nvgpu.atom.tma_load<bf16, box = (64, 128), swizzle = 128>
+!load_b = !cute_nvgpu.atom.tma_load<bf16, box = (64, 256), swizzle = 128>
+!mma_atom = !cute_nvgpu.atom.tcgen05_mma<128x256x16, (f32,bf16,bf16,f32), A = smem, major = (k, k)>
+!mma = !cute.tiled_mma<!mma_atom, atom_layout_MNK = <"(1,1,1):(0,0,0)">>
+!acc = !cute.memref<f32, tmem, align<128>, "((128,256),1,1):((65536,1),0,0)">
+!tmem_load = !cute_nvgpu.atom.tmem_load<f32, 32x32b, x32>
+!window = !cute.memref<f32, tmem, align<128>, "(32,32):(1,65536)">
+!smem = !cute.ptr<bf16, smem, align<1024>, S<3,4,3>>
+!bars = !cute.memref<i64, smem, "9:1">
+!bar = !cute.ptr<i64, smem>
+!slot = !cute.ptr<i32, smem>
+!tmem = !cute.ptr<f32, tmem, align<128>>
+!c = !cute.memref<bf16, gmem, align<32>, "(?,?):(?{div=16},1)">
+
+gpu.module @kernels {
+  gpu.func @gemm(%tma_a: !load_a, %tma_b: !load_b, %c: !c, %k_tiles: i32) kernel
+      attributes {known_block_size = array<i32: 256, 1, 1>} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c4 = arith.constant 4 : i32
+    %c64 = arith.constant 64 : i32
+    %c49152 = arith.constant 49152 : i32
+    %sA = cute.memref.alloc_smem() : !bf16_smem_a
+    %sB = cute.memref.alloc_smem() : !bf16_smem_b
+    %bars = cute.memref.alloc_smem() : !bars
+    %slots = cute.memref.alloc_smem() : !cute.memref<i32, smem, "1:0">
+    %full = cute.get_iter(%bars) : !bars
+    %o4 = cute.static : !cute.int_tuple<"4">
+    %o8 = cute.static : !cute.int_tuple<"8">
+    %empty = cute.add_offset(%full, %o4) : (!bar, !cute.int_tuple<"4">) -> !bar
+    %done = cute.add_offset(%full, %o8) : (!bar, !cute.int_tuple<"8">) -> !bar
+    %slot = cute.get_iter(%slots) : !cute.memref<i32, smem, "1:0">
+    %tid = nvvm.read.ptx.sreg.tid.x range <i32, 0, 256> : i32
+    %m = nvvm.read.ptx.sreg.ctaid.x : i32
+    %n = nvvm.read.ptx.sreg.ctaid.y : i32
+    %warp = cute_nvgpu.arch.warp_id() : () -> i32
+
+    %first = arith.cmpi eq, %tid, %c0 : i32
+    scf.if %first {
+      scf.for %i = %c0 to %c4 step %c1 : i32 {
+        %o = cute.make_int_tuple(%i) : (i32) -> !cute.int_tuple<"?">
+        %f = cute.add_offset(%full, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        %e = cute.add_offset(%empty, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        cute_nvgpu.arch.mbarrier_init(%f, %c1) : (!bar, i32) -> ()
+        cute_nvgpu.arch.mbarrier_init(%e, %c1) : (!bar, i32) -> ()
+      }
+      cute_nvgpu.arch.mbarrier_init(%done, %c1) : (!bar, i32) -> ()
+      cute_nvgpu.arch.fence_mbarrier_init() : () -> ()
+    }
+    %allocates = arith.cmpi eq, %warp, %c1 : i32
+    scf.if %allocates {
+      cute_nvgpu.arch.tmem_alloc(%slot) {columns = 256 : i32} : (!slot) -> ()
+      cute_nvgpu.arch.tmem_relinquish() : () -> ()
+    }
+    cute_nvgpu.arch.tcgen05_fence() {kind = "before"} : () -> ()
+    cute_nvgpu.arch.barrier() : () -> ()
+    cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()
+    %tmem = cute_nvgpu.arch.tmem_pointer(%slot) : (!slot) -> !tmem
+    %elected = cute_nvgpu.arch.elect_one() : () -> i1
+
+    %loads = arith.cmpi eq, %warp, %c0 : i32
+    %loads_one = arith.andi %loads, %elected : i1
+    scf.if %loads_one {
+      %row_a = arith.constant 128 : i32
+      %row_b = arith.constant 256 : i32
+      %y_a = arith.muli %m, %row_a : i32
+      %y_b = arith.muli %n, %row_b : i32
+      scf.for %k = %c0 to %k_tiles step %c1 iter_args(%stage = %c0, %phase = %c1) -> (i32, i32) : i32 {
+        %o = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+        %e = cute.add_offset(%empty, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        %f = cute.add_offset(%full, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        cute_nvgpu.arch.mbarrier_wait(%e, %phase) : (!bar, i32) -> ()
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%f, %c49152) : (!bar, i32) -> ()
+        %x = arith.muli %k, %c64 : i32
+        %at = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+        %a = cute.slice(%sA, %at) : !bf16_smem_a, !cute.coord<"(_,_,?)">
+        %b = cute.slice(%sB, %at) : !bf16_smem_b, !cute.coord<"(_,_,?)">
+        %pa = cute.get_iter(%a) : !tile_a
+        %pb = cute.get_iter(%b) : !tile_b
+        cute_nvgpu.arch.tma_load(%tma_a, %x, %y_a, %pa, %f) : (!load_a, i32, i32, !smem, !bar) -> ()
+        cute_nvgpu.arch.tma_load(%tma_b, %x, %y_b, %pb, %f) : (!load_b, i32, i32, !smem, !bar) -> ()
+        %next = arith.addi %stage, %c1 : i32
+        %wraps = arith.cmpi eq, %next, %c4 : i32
+        %stage_1 = arith.select %wraps, %c0, %next : i32
+        %flip = arith.extui %wraps : i1 to i32
+        %phase_1 = arith.xori %phase, %flip : i32
+        scf.yield %stage_1, %phase_1 : i32, i32
+      }
+    }
+
+    %multiplies = arith.cmpi eq, %warp, %c1 : i32
+    %multiplies_one = arith.andi %multiplies, %elected : i1
+    scf.if %multiplies_one {
+      %atom = cute.atom() : !mma_atom
+      %mma = cute.make_tiled_mma(%atom) : !mma
+      %acc_layout = cute.static : !cute.layout<"((128,256),1,1):((65536,1),0,0)">
+      %acc = cute.make_view(%tmem, %acc_layout) : !acc
+      %zero = cute.static : !cute.coord<"0">
+      scf.for %k = %c0 to %k_tiles step %c1 iter_args(%stage = %c0, %phase = %c0) -> (i32, i32) : i32 {
+        %o = cute.make_int_tuple(%stage) : (i32) -> !cute.int_tuple<"?">
+        %f = cute.add_offset(%full, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        %e = cute.add_offset(%empty, %o) : (!bar, !cute.int_tuple<"?">) -> !bar
+        cute_nvgpu.arch.mbarrier_wait(%f, %phase) : (!bar, i32) -> ()
+        cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()
+        %at = cute.make_coord(%stage) : (i32) -> !cute.coord<"(_,_,?)">
+        %a = cute.slice(%sA, %at) : !bf16_smem_a, !cute.coord<"(_,_,?)">
+        %b = cute.slice(%sB, %at) : !bf16_smem_b, !cute.coord<"(_,_,?)">
+        %ta = cute.tiled.mma.partition_A(%mma, %a, %zero) : (!mma, !tile_a, !cute.coord<"0">) -> !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "((128,16),1,4):((64,1),0,16)">
+        %tb = cute.tiled.mma.partition_B(%mma, %b, %zero) : (!mma, !tile_b, !cute.coord<"0">) -> !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">
+        %accumulates = arith.cmpi ne, %k, %c0 : i32
+        %flagged = cute.atom.set_value(%mma, %accumulates) {field = "accumulate"} : (!mma, i1) -> !mma
+        cute.gemm(%flagged, %acc, %ta, %tb) : (!mma, !acc, !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "((128,16),1,4):((64,1),0,16)">, !cute.memref<bf16, smem, align<1024>, S<3,4,3>, "((256,16),1,4):((64,1),0,16)">) -> ()
+        cute_nvgpu.arch.tcgen05_commit(%e) : (!bar) -> ()
+        %next = arith.addi %stage, %c1 : i32
+        %wraps = arith.cmpi eq, %next, %c4 : i32
+        %stage_1 = arith.select %wraps, %c0, %next : i32
+        %flip = arith.extui %wraps : i1 to i32
+        %phase_1 = arith.xori %phase, %flip : i32
+        scf.yield %stage_1, %phase_1 : i32, i32
+      }
+      cute_nvgpu.arch.tcgen05_commit(%done) : (!bar) -> ()
+    }
+
+    %stores = arith.cmpi uge, %warp, %c4 : i32
+    scf.if %stores {
+      cute_nvgpu.arch.mbarrier_wait(%done, %c0) : (!bar, i32) -> ()
+      cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()
+      %c3 = arith.constant 3 : i32
+      %c127 = arith.constant 127 : i32
+      %quarter = arith.andi %warp, %c3 : i32
+      %row = arith.andi %tid, %c127 : i32
+      %tiler = cute.static : !cute.shape<"(128,32)">
+      %tiles = cute.flat_divide(%c, %tiler) : (!c, !cute.shape<"(128,32)">) -> !cute.memref<bf16, gmem, align<32>, "(128,32,?,?):(?{div=16},1,?{div=2048},32)">
+      %window_layout = cute.static : !cute.layout<"(32,32,4,8):(1,65536,2097152,32)">
+      %windows = cute.make_view(%tmem, %window_layout) : !cute.memref<f32, tmem, align<128>, "(32,32,4,8):(1,65536,2097152,32)">
+      %c8 = arith.constant 8 : i32
+      %n0 = arith.muli %n, %c8 : i32
+      scf.for %j = %c0 to %c8 step %c1 : i32 {
+        %where = cute.make_coord(%quarter, %j) : (i32, i32) -> !cute.coord<"(_,_,?,?)">
+        %window = cute.slice(%windows, %where) : !cute.memref<f32, tmem, align<128>, "(32,32,4,8):(1,65536,2097152,32)">, !cute.coord<"(_,_,?,?)">
+        %r = cute.memref.alloca() : !cute.memref<f32, rmem, align<32>, "32:1">
+        cute_nvgpu.arch.tmem_load(%window, %r) {atom = !tmem_load} : (!window, !cute.memref<f32, rmem, align<32>, "32:1">) -> ()
+        cute_nvgpu.arch.tmem_wait() {kind = "load"} : () -> ()
+        %v = cute.memref.load_vec %r : !cute.memref<f32, rmem, align<32>, "32:1">
+        %h = arith.truncf %v : vector<32xf32> to vector<32xbf16>
+        %column = arith.addi %n0, %j : i32
+        %spot = cute.make_coord(%row, %m, %column) : (i32, i32, i32) -> !cute.coord<"(?,_,?,?)">
+        %out = cute.slice(%tiles, %spot) : !cute.memref<bf16, gmem, align<32>, "(128,32,?,?):(?{div=16},1,?{div=2048},32)">, !cute.coord<"(?,_,?,?)">
+        cute.memref.store_vec %h, %out : !cute.memref<bf16, gmem, align<32>, "(32):(1)">
+      } {cute.unroll = 8 : i32}
+      cute_nvgpu.arch.tcgen05_fence() {kind = "before"} : () -> ()
+    }
+    cute_nvgpu.arch.barrier() : () -> ()
+    scf.if %allocates {
+      cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()
+      cute_nvgpu.arch.tmem_dealloc(%tmem) {columns = 256 : i32} : (!tmem) -> ()
+    }
+    gpu.return
+  }
+}
