@@ -215,7 +215,7 @@ def _dated(argv: Sequence[str], measured: Mapping[str, object]) -> dict[str, Any
 
 def _cpu_case(options: argparse.Namespace) -> int:
     _require(compiles=options.name in ("opt", "lang"), measures=False)
-    case = _module("cases.compiler").BENCHMARKS[options.name]
+    case = _module(f"cases.{CPU_CASES[options.name]}").BENCHMARKS[options.name]
     more = {"long": options.long} if options.name == "lang" else {}
     result = case.run(runs=min(options.runs, 20), say=SAY, **more)
     _print(case, result, f"cute-bench {options.name}")
@@ -293,8 +293,8 @@ CASES = {
 }
 """Benchmarks, and the modules of ``bench.cases`` that list them in ``BENCHMARKS``."""
 
-CPU_CASES = ("algebra", "choose", "interp", "lang", "opt")
-"""Benchmarks without a GPU, of the module ``bench.cases.compiler``."""
+CPU_CASES = {"algebra": "algebra", "choose": "choose", "interp": "interp", "lang": "lang", "opt": "cute_opt"}
+"""Benchmarks without a GPU, and their modules of ``bench.cases``."""
 
 RANDOM_GROUPS = ("conv", "rows", "epilogue", "attention", "decode", "mixed", "block", "host")
 """Groups of ``op --random``."""

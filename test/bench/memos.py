@@ -20,7 +20,7 @@ from cute_dialect.ir.parsing import LocatedParser, parse_module
 from cute_dialect.ir.verifier import VerifiedForms, verify
 from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.tools.bench.cases.compiler import large_file
+from cute_dialect.tools.bench.cases.cute_opt import large_file
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "gemm_sm90.mlir"
 FILES = {"gemm_sm90.mlir": EXAMPLE.read_text(), "one GEMM": gemm_text(GemmConfig()), "10,000 ops": large_file(10000)}

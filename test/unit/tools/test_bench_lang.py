@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_dialect.tools.bench.cases.compiler import growth, lang_table
+from cute_dialect.tools.bench.cases.lang import growth, lang_table
 from cute_dialect.tools.cute_bench import main
 
 

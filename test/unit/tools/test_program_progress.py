@@ -83,7 +83,7 @@ def test_interrupting_a_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cute_dialect.tools.bench.cases.compiler.random_problems", interrupted)
+    monkeypatch.setattr("cute_dialect.tools.bench.cases.choose.random_problems", interrupted)
     assert cute_bench.main(["choose"]) == 130
     assert capsys.readouterr() == ("", "interrupted\n")
 
