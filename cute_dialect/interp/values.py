@@ -69,7 +69,7 @@ class Pending(Poison):
         """Return the register. Raises Fault until the program has waited for it."""
         return self.source.register(self.index)
 
-    def __array__(self, *_: object) -> Array:
+    def __array__(self, *_: object, **__: object) -> Array:
         raise PoisonUse
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class Undefined(Poison):
             raise Fault("uninit", f"{by} depends on {self.origin.text()}, which nothing has written", int(bad.argmax()))
         return self.value
 
-    def __array__(self, *_: object) -> Array:
+    def __array__(self, *_: object, **__: object) -> Array:
         raise PoisonUse
 
     def __repr__(self) -> str:

@@ -110,19 +110,31 @@ class Program:
         *,
         checks: Sequence[str] = STRICT,
         schedule: str = "round-robin",
+        reports: Sequence[str] = (),
     ) -> tuple[Words, RunReport]:
-        """Run the program and return the first columns of tensor memory, of shape (128, columns)."""
-        size = -(-max(image.size, 16) // 2048) * 2048
-        padded = np.zeros(size, np.uint8)
-        padded[: image.size] = image.reshape(-1)
-        filled = np.zeros((128, 1), np.uint32) if tensor is None else tensor
+        """Run the program and return the first columns of tensor memory, of shape (128, columns).
+
+        An image of shape (2, bytes) has one row for each block of a pair. Tensor memory then has 256 rows, and the ops
+        have cta_group 2.
+        """
+        blocks = len(image) if image.ndim == 2 else 1
+        each = image.size // blocks
+        size = -(-max(each, 16) // 2048) * 2048
+        padded = np.zeros((blocks, size), np.uint8)
+        padded[:, :each] = image.reshape(blocks, each)
+        filled = np.zeros((128 * blocks, 1), np.uint32) if tensor is None else tensor
+        rank = "nvvm.read.ptx.sreg.cluster.ctarank : i32" if blocks == 2 else "arith.constant 0 : i32"
+        barrier = "nvvm.cluster.arrive {aligned}\nnvvm.cluster.wait {aligned}" if blocks == 2 else "nvvm.barrier0"
+        commit = call("commit.shared.cg1", "%bar", "!llvm.ptr<3>")
+        if blocks == 2:
+            commit = call("commit.mc.shared.cg2", f"%bar, {self.number(3, 'i16')}", "!llvm.ptr<3>, i16")
         stores, loads = [], []
         for first, n in chunks(0 if tensor is None else filled.shape[1]):
             vector = f"vector<{n}xi32>" if n > 1 else "i32"
             stores.append(f"""
     %to{first} = arith.addi %mine, {self.number(first)} : i32
     %tp{first} = llvm.inttoptr %to{first} : i32 to !llvm.ptr<6>
-    %ti{first} = arith.muli %tid, {self.number(filled.shape[1])} : i32
+    %ti{first} = arith.muli %thread, {self.number(filled.shape[1])} : i32
     %tj{first} = arith.addi %ti{first}, {self.number(first)} : i32
     %tg{first} = llvm.getelementptr %tensor[%tj{first}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     %tv{first} = llvm.load %tg{first} {{alignment = 4 : i64}} : !llvm.ptr<1> -> {vector}
@@ -134,7 +146,7 @@ class Program:
     %rp{first} = llvm.inttoptr %ro{first} : i32 to !llvm.ptr<6>
     %rv{first} = {call(f"ld.32x32b.x{n}", f"%rp{first}, {self.number(0, 'i1')}", "!llvm.ptr<6>, i1", vector)}
     {call("wait.ld")}
-    %ri{first} = arith.muli %tid, {self.number(columns)} : i32
+    %ri{first} = arith.muli %thread, {self.number(columns)} : i32
     %rj{first} = arith.addi %ri{first}, {self.number(first)} : i32
     %rg{first} = llvm.getelementptr %out[%rj{first}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
     llvm.store %rv{first}, %rg{first} {{alignment = 4 : i64}} : {vector}, !llvm.ptr<1>""")
@@ -145,22 +157,29 @@ class Program:
     %smem = llvm.getelementptr %d[1024] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %warp = arith.divui %tid, {c32} : i32
     %isfirst = arith.cmpi eq, %warp, {c0} : i32
-    %single = arith.cmpi eq, %tid, {c0} : i32
+    %leads = arith.cmpi eq, %tid, {c0} : i32
+    %rank = {rank}
+    %iszero = arith.cmpi eq, %rank, {c0} : i32
+    %single = arith.andi %leads, %iszero : i1
+    %before = arith.muli %rank, {self.number(128)} : i32
+    %thread = arith.addi %tid, %before : i32
+    %images = arith.muli %rank, {self.number(size)} : i32
+    %mineimage = llvm.getelementptr %image[%images] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
     scf.if %isfirst {{
-      {call("alloc.shared.cg1", f"%d, {c512}", "!llvm.ptr<3>, i32")}
+      {call(f"alloc.shared.cg{blocks}", f"%d, {c512}", "!llvm.ptr<3>, i32")}
     }}
-    scf.if %single {{
+    scf.if %leads {{
       nvvm.mbarrier.init %bar, {c1} : !llvm.ptr<3>, i32
     }}
     %sixteen = arith.muli %tid, {c16} : i32
     scf.for %i = %sixteen to {self.number(size)} step {self.number(2048)} : i32 {{
-      %from = llvm.getelementptr %image[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
+      %from = llvm.getelementptr %mineimage[%i] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i8
       %to = llvm.getelementptr %smem[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
       %v = llvm.load %from {{alignment = 16 : i64}} : !llvm.ptr<1> -> vector<4xi32>
       llvm.store %v, %to {{alignment = 16 : i64}} : vector<4xi32>, !llvm.ptr<3>
     }}
     nvvm.fence.proxy {{kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}}
-    nvvm.barrier0
+    {barrier}
     {call("fence.after.thread.sync")}
     %base = llvm.load %d : !llvm.ptr<3> -> i32
     %lane = arith.shli %warp, {c21} : i32
@@ -168,29 +187,38 @@ class Program:
     {"".join(stores)}
     {call("wait.st")}
     {call("fence.before.thread.sync")}
-    nvvm.barrier0
+    {barrier}
     {call("fence.after.thread.sync")}
     scf.if %single {{
       {chr(10).join(self.lines)}
-      {call("commit.shared.cg1", "%bar", "!llvm.ptr<3>")}
+      {commit}
     }}
     nvvm.mbarrier.try_wait.parity %bar, {c0}, {self.number(10000)} : !llvm.ptr<3>, i32, i32
     {call("fence.after.thread.sync")}
     {"".join(loads)}
     {call("fence.before.thread.sync")}
-    nvvm.barrier0
+    {barrier}
     scf.if %isfirst {{
       %all = llvm.inttoptr %base : i32 to !llvm.ptr<6>
-      {call("dealloc.cg1", f"%all, {c512}", "!llvm.ptr<6>, i32")}
+      {call(f"dealloc.cg{blocks}", f"%all, {c512}", "!llvm.ptr<6>, i32")}
     }}
     llvm.return
         """
-        out = np.zeros((128, columns), np.uint32)
+        out = np.zeros((128 * blocks, columns), np.uint32)
         params = "%image: !llvm.ptr<1>, %tensor: !llvm.ptr<1>, %out: !llvm.ptr<1>"
         module = kernel("\n".join(self.constants) + body, params, DSMEM)
         arguments = [Pointer(padded), Pointer(np.ascontiguousarray(filled)), Pointer(out)]
         report = run_kernel(
-            module, "k", arguments, 1, 128, dynamic_smem=1024 + size, checks=list(checks), schedule=schedule
+            module,
+            "k",
+            arguments,
+            blocks,
+            128,
+            cluster=blocks,
+            dynamic_smem=1024 + size,
+            checks=list(checks),
+            schedule=schedule,
+            reports=reports,
         )
         return out, report
 

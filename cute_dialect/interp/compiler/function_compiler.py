@@ -135,33 +135,45 @@ def _guarded(gen: GenStep, info: OpInfo) -> Run:
 
 
 class Moved:
-    """Results of an op that moves registers of a tcgen05.ld in flight. The op is executed when one of them is used."""
+    """Results of an op that moves registers of a tcgen05.ld in flight. The op is executed when the warp waits.
 
-    __slots__ = ("_inputs", "_mask", "_results", "_run")
+    The ops are executed in order, so a long chain of moves does not recurse.
+    """
+
+    __slots__ = ("_inputs", "_results", "_run", "_values")
 
     def __init__(self, info: OpInfo, step: Step, R: Regs, g: Group) -> None:
         self._inputs = {s: R[s] for s in info.operands}
         self._results = info.results
-        self._mask = g.mask
+        self._values: list[Value] | None = None
+        active = g.mask
 
         def run(regs: dict[int, Value]) -> None:
-            mask, g.mask = g.mask, self._mask
+            mask, g.mask = g.mask, active
             try:
                 step(regs, g)  # type: ignore[arg-type]
             finally:
                 g.mask = mask
 
         self._run = run
+        g.tensor_moves.append(self.execute)
 
     def waits(self) -> bool:
-        """Return True if the warp has not waited for an operand."""
-        return any(_in_flight(v) for v in self._inputs.values())
+        """Return True if the op has not been executed."""
+        return self._values is None
+
+    def execute(self) -> None:
+        """Execute the op. Raises Fault until the loads of its operands have been waited for."""
+        if self._values is None:
+            regs = {s: v.result() if isinstance(v, Pending) else v for s, v in self._inputs.items()}
+            self._run(regs)
+            self._values = [regs[d] for d in self._results]
 
     def register(self, index: int) -> Value:
-        """Return result `index`. Raises Fault until the load has been waited for."""
-        regs = {s: v.result() if isinstance(v, Pending) else v for s, v in self._inputs.items()}
-        self._run(regs)
-        return regs[self._results[index]]
+        """Return result `index`. Raises Fault until the loads have been waited for."""
+        self.execute()
+        assert self._values is not None
+        return self._values[index]
 
 
 def _in_flight(v: Value) -> bool:

@@ -399,6 +399,7 @@ def run_kernel(
         machine.report.flops = program.flops = FlopCount()
     others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
+    machine.tensor_columns = program.tensor_columns
     binder = Binder(machine.memory, vectorised=False)
     values = _bind_all(binder, fn, args, kernel)
     if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
@@ -434,6 +435,7 @@ def run_kernel(
     unchecked_observe: Observer | None = None
     if counted:
         machine.report.profile = Profile(counted, machine.threads, machine.smem_size, machine.target)
+        machine.report.profile.columns = machine.tensor_columns
         unchecked_observe = machine.report.profile.observe
         machine.observe = _both(machine.observe, unchecked_observe)
     machine.wide = wide

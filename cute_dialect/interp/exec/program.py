@@ -31,6 +31,7 @@ from cute_dialect.interp.instructions import (
     memory,
     moves,
     ptx,
+    tcgen05,
     vectors,
     warp,
     wgmma,
@@ -66,6 +67,7 @@ OPS: dict[str, Builder] = {
     **async_copies.OPS,
     **bulk_copies.OPS,
     **cluster_launch.OPS,
+    **tcgen05.OPS,
     **wgmma.OPS,
     **ptx.OPS,
     **calls.OPS,
@@ -86,6 +88,8 @@ class Program:
         self.overflow = overflow
         self.flops: FlopCount | None = None  # None if operations are not counted
         self.tracks = False  # True if unwritten registers are tracked
+        self.cta_group: tuple[int, str] | None = None  # cta_group of the tcgen05 ops, and the first of them
+        self.tensor_columns = 0  # columns of tensor memory that tcgen05.alloc allocates, as far as they are constants
         self.segments: dict[str, Segment] = {}  # shared memory, laid out before any function is compiled
         self._functions: dict[Operation, Function] = {}
         self._active: list[Operation] = []

@@ -309,17 +309,24 @@ def resident_blocks(machine: Machine) -> int:
     Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
     """
     x, y, z = machine.cluster
-    per_sm = occupancy(machine.threads, machine.smem_size, target=machine.target).blocks
-    held = max(1, per_sm) * machine.target.sms
+    per_sm = _per_sm(machine)
+    held = per_sm * machine.target.sms
     return max(1, held // (x * y * z)) * (x * y * z)
+
+
+def _per_sm(machine: Machine) -> int:
+    columns = machine.tensor_columns
+    return max(1, occupancy(machine.threads, machine.smem_size, target=machine.target, columns=columns).blocks)
 
 
 def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
     """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
     t = machine.target
     absent = sum(map(len, waiting))
-    per_sm = max(1, occupancy(machine.threads, machine.smem_size, target=t).blocks)
+    per_sm = _per_sm(machine)
     block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
+    if machine.tensor_columns:
+        block += f" and {machine.tensor_columns} columns of tensor memory"
     return (
         f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
         f"{absent} blocks cannot start, because the resident blocks wait for them",

@@ -1,4 +1,4 @@
-"""tcgen05 instructions and tensor memory: LLVM intrinsics `llvm.nvvm.tcgen05.*` and inline PTX.
+"""tcgen05 instructions and tensor memory: LLVM intrinsics `llvm.nvvm.tcgen05.*`, nvvm ops and inline PTX.
 
 `machine.tcgen05` and `machine.tensor_memory` execute them, `race.tensor_order` checks their order. `alloc`, `dealloc`,
 `ld`, `st` and `wait` are executed by a whole warp; `mma`, `cp` and `commit` are issued by each active thread.
@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cute_dialect.interp.compiler.function_compiler import FnCompiler
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo
+from cute_dialect.interp.compiler.control_flow import segments
+from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, location_text, op_text
+from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine import tensor_memory
 from cute_dialect.interp.machine.barriers import Block, MBarrier, find_mbarrier
@@ -32,7 +34,6 @@ from cute_dialect.interp.machine.tcgen05 import (
     Work,
     check_idle,
     decode_shape,
-    depth,
 )
 from cute_dialect.interp.machine.tensor_memory import (
     HIGH,
@@ -59,6 +60,24 @@ if TYPE_CHECKING:
 Gen = Generator[Wait, None, None]
 _I32 = int_leaf(32)
 _NEEDS = "a tcgen05 instruction"
+
+
+def _begin(c: FnCompiler, op: Operation, group: int = 0) -> None:
+    """Prepare to compile an instruction. Raises InterpError if the kernel uses another `cta_group`; 0 means none."""
+    c.fn.needs_warp.append(_NEEDS)
+    if not group:
+        return
+    where = location_text(op) or op_text(op)
+    known = c.program.cta_group
+    if known is None:
+        c.program.cta_group = (group, where)
+    elif known[0] != group:
+        raise InterpError(
+            "tcgen05",
+            f"cta_group {group} in a kernel that uses cta_group {known[0]}; all tcgen05 instructions of a kernel must "
+            "have the same",
+            notes=(f"the first tcgen05 instruction with a cta_group is at {known[1]}",),
+        )
 
 
 def _block(g: Group) -> Block:
@@ -127,9 +146,12 @@ def _lane_value(R: Regs, slot: int, lane: int) -> int:
 
 def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int, space: int, add: int = 0) -> None:
     """Emit tcgen05.alloc. `slot` and `columns` are slots."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     site = Site(_I32, 4, space, True, "tcgen05.alloc", op)
+    constant = c.fn.template[columns]
+    if isinstance(constant, int):
+        c.program.tensor_columns += constant
     c.pieces.bound(site, slot)
 
     def gen(R: Regs, g: Group) -> Gen:
@@ -142,7 +164,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
         own = _block(g).tensor_memory()
         memories = [b.tensor_memory() for b in blocks]
         warp, last = _warp(g), g.machine.transfers.schedule in ("reverse", "adversarial")
-        own.check_alloc(count, group, warp)
+        own.check_alloc(count, warp)
         own.waiting = (warp, count)
         g.count.progress += 1
         own.granted = -1
@@ -169,7 +191,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
                 m.granted = first
         first = own.granted
         own.waiting = None
-        own.allocate(first, count, warp, group, info)
+        own.allocate(first, count, warp, info)
         monitor = g.machine.monitor
         if monitor is not None:
             whole = Rect(lane_run(0, tensor_memory.LANES), first, first + count)
@@ -187,7 +209,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
 
 def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group: int) -> None:
     """Emit tcgen05.dealloc."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
 
     def gen(R: Regs, g: Group) -> Gen:
@@ -198,7 +220,7 @@ def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group
         at = _uniform(R[address], g, "the address of tcgen05.dealloc") & 0xFFFFFFFF
         blocks = _pair(g, 0, group, "tcgen05.dealloc")
         own = _block(g).tensor_memory()
-        freed = own.free(at, count, group, info)
+        freed = own.free(at, count, info)
         check_idle(_pipe(blocks), own, freed.first, freed.end, "tcgen05.dealloc")
         monitor = g.machine.monitor
         if monitor is not None:
@@ -219,7 +241,7 @@ def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group
 
 def emit_relinquish(c: FnCompiler, op: Operation, group: int) -> None:
     """Emit tcgen05.relinquish_alloc_permit."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
 
     def step(R: Regs, g: Group) -> None:
@@ -277,7 +299,7 @@ def emit_load(
     Args:
         reduction: For tcgen05.ld.red, the reduction whose result is in the last register.
     """
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
     info = c.info(op)
     leaves = [c.leaf_of(d) for d in outs]
     is_vector = len(outs) == 1 and bool(leaves[0].shape)
@@ -347,7 +369,7 @@ class Reduction:
 
 def emit_store(c: FnCompiler, op: Operation, t: Transferred, address: int, values: list[int]) -> None:
     """Emit tcgen05.st of one vector register, or one register for each word."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
     info = c.info(op)
     leaves = [c.leaf_of(s) for s in values]
 
@@ -384,7 +406,7 @@ def emit_store(c: FnCompiler, op: Operation, t: Transferred, address: int, value
 
 def emit_wait(c: FnCompiler, op: Operation, kind: str) -> None:
     """Emit tcgen05.wait::ld or tcgen05.wait::st."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
 
     def step(R: Regs, g: Group) -> None:
         if g.mask.n == 0:
@@ -398,13 +420,17 @@ def emit_wait(c: FnCompiler, op: Operation, kind: str) -> None:
         if monitor is not None:
             monitor.tensor.waited(g, [a.event for a in waiting if a.event is not None])
         waiting.clear()
+        if kind == "ld":
+            moves, g.tensor_moves = g.tensor_moves, []
+            for execute in moves:
+                execute()
 
     c.emit(op, step, pure=False)
 
 
 def emit_fence(c: FnCompiler, op: Operation, which: str) -> None:
     """Emit tcgen05.fence::before_thread_sync or after_thread_sync."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op)
 
     def step(R: Regs, g: Group) -> None:
         g.machine.fences += g.mask.n
@@ -440,7 +466,7 @@ _COLLECTORS = ("discard", "lastuse", "fill", "use")
 
 def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
     """Emit tcgen05.mma."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, form.group)
     info = c.info(op)
     name = form.name
     if form.is_sparse:
@@ -491,10 +517,13 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
     try:
         work.check()
         uses = work.uses()
-        _check_uses(uses, name, len(work.blocks))
+        _check_uses(uses, name)
         pipe = _pipe(work.blocks)
         if isinstance(work, Multiply):
             pipe.collect(work)
+            if g.machine.report.flops is not None:
+                counts = g.machine.report.flops.tensor
+                counts[info.source] = counts.get(info.source, 0.0) + work.flops
         for operand in work.operands():
             operand.locate(name)
         if g.machine.monitor is not None:
@@ -502,23 +531,19 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
     except Fault as f:
         f.lane = lane if f.lane < 0 else f.lane
         raise
-    pipe.add(lambda: work.execute(g), info, g, lane, uses)
+    pipe.add(lambda: work.execute(g), info, g, lane, uses, str(work) if isinstance(work, Multiply) else "")
 
 
-def _check_uses(uses: Sequence[Use], name: str, group: int) -> None:
+def _check_uses(uses: Sequence[Use], name: str) -> None:
     for use in uses:
-        memory = use.block.tensor_memory()
-        memory.check_access([use.rect], name, f" ({use.role})")
-        owner = memory.owners[use.rect.first]
-        assert owner is not None
-        memory.check_group(group, name, owner)
+        use.block.tensor_memory().check_access([use.rect], name, f" ({use.role})")
 
 
 def emit_cp(
     c: FnCompiler, op: Operation, shape: str, source_bits: int, address: int, descriptor: int, group: int
 ) -> None:
     """Emit tcgen05.cp."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     name = f"tcgen05.cp.{shape}"
     if shape not in COPIES:
@@ -536,7 +561,7 @@ def emit_cp(
 
 def emit_commit(c: FnCompiler, op: Operation, address: int, mask: int, group: int, space: int, add: int = 0) -> None:
     """Emit tcgen05.commit. `mask` is the slot of the multicast mask, -1 for none."""
-    c.fn.needs_warp.append(_NEEDS)
+    _begin(c, op, group)
     info = c.info(op)
     owner = c.pieces.allocation(address)
 
@@ -683,6 +708,99 @@ _INTRINSICS: tuple[tuple[str, Built], ...] = (
 )
 
 
+# ------------------------------------------------------------------------------------------------------------- nvvm ops
+
+
+def _group_of(op: Operation, name: str = "group") -> int:
+    return 2 if enum_word(attr_of(op, name)) == "cta_2" else 1
+
+
+def _alloc_op(c: FnCompiler, op: Operation) -> None:
+    slot, columns = (c.use(v) for v in op.operands)
+    emit_alloc(c, op, slot, columns, _group_of(op), _space(c, slot))
+
+
+def _dealloc_op(c: FnCompiler, op: Operation) -> None:
+    address, columns = (c.use(v) for v in op.operands)
+    emit_dealloc(c, op, address, columns, _group_of(op))
+
+
+def _moved(c: FnCompiler, op: Operation, name: str, slots: list[int], register: int, packed: str) -> Transferred:
+    """Return the static part of an nvvm load or store; `register` is the slot of its registers."""
+    shape = enum_word(attr_of(op, "shape")).removeprefix("shape_")
+    offset = _constant(c, slots[-1], f"the column offset of {name}") if shape == "16x32bx2" else 0
+    count = c.leaf_of(register).count // SHAPES[shape]
+    return Transferred(name, shape, count, attr_of(op, packed) is not None, offset)
+
+
+def _ld_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    out = c.define(op.results[0])
+    emit_load(c, op, _moved(c, op, "tcgen05.ld", slots, out, "pack"), slots[0], [out])
+
+
+def _st_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    emit_store(c, op, _moved(c, op, "tcgen05.st", slots, slots[1], "unpack"), slots[0], [slots[1]])
+
+
+def _cp_op(c: FnCompiler, op: Operation) -> None:
+    address, descriptor = (c.use(v) for v in op.operands)
+    shape = enum_word(attr_of(op, "shape")).removeprefix("shape_")
+    multicast = enum_word(attr_of(op, "multicast"))
+    name = f"{shape}_{multicast}" if multicast not in ("", "none") else shape
+    packing = enum_word(attr_of(op, "srcFormat"))
+    bits = _SOURCE_BITS[f".{packing}" if packing else None]
+    emit_cp(c, op, _COPY_NAMES.get(name, name), bits, address, descriptor, _group_of(op))
+
+
+def _mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    sizes = segments(op, 7)
+    k = MmaSlots(*slots[:5])
+    left = slots[5:]
+    if sizes[5]:
+        k.scale_d = _constant(c, left.pop(0), "the scale of D")
+    k.lanes = left
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup")))
+
+
+def _scaled_mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    k = MmaSlots(*slots[:5])
+    k.sfa, k.sfb = slots[5:7]
+    vector = 16 if enum_word(attr_of(op, "blockScale")) == "block16" else 32
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup"), vector))
+
+
+def _finish_mma_op(c: FnCompiler, op: Operation, k: MmaSlots, form: Form) -> None:
+    if attr_of(op, "aShift") is not None:
+        raise InterpError("unsupported", "tcgen05.mma with .ashift is not supported by the interpreter")
+    k.a_in_tensor_memory = c.leaf_of(k.a).kind == "p"
+    k.collector = enum_word(attr_of(op, "collectorOp")) or "discard"
+    emit_mma(c, op, form, k)
+
+
+def _commit_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    emit_commit(c, op, slots[0], slots[1] if len(slots) > 1 else -1, _group_of(op), _space(c, slots[0]))
+
+
+OPS: dict[str, Builder] = {
+    "nvvm.tcgen05.alloc": _alloc_op,
+    "nvvm.tcgen05.dealloc": _dealloc_op,
+    "nvvm.tcgen05.relinquish_alloc_permit": lambda c, op: emit_relinquish(c, op, _group_of(op)),
+    "nvvm.tcgen05.ld": _ld_op,
+    "nvvm.tcgen05.st": _st_op,
+    "nvvm.tcgen05.wait": lambda c, op: emit_wait(c, op, "st" if enum_word(attr_of(op, "kind")) == "store" else "ld"),
+    "nvvm.tcgen05.fence": lambda c, op: emit_fence(c, op, enum_word(attr_of(op, "kind"))),
+    "nvvm.tcgen05.cp": _cp_op,
+    "nvvm.tcgen05.mma": _mma_op,
+    "nvvm.tcgen05.mma.block_scale": _scaled_mma_op,
+    "nvvm.tcgen05.commit": _commit_op,
+}
+
+
 # ----------------------------------------------------------------------------------------------------------- inline PTX
 
 
@@ -816,4 +934,4 @@ TABLE: Sequence[tuple[str, Handler]] = (
     (r"tcgen05\.commit\..*", _ptx_commit),
 )
 
-__all__ = ["TABLE", "depth", "intrinsic"]
+__all__ = ["OPS", "TABLE", "intrinsic"]

@@ -96,9 +96,12 @@ class Spurious:
 
 
 class Transfer:
-    """A copy in flight. `read` reads the source; `write` writes the destination and signals. Each is called once."""
+    """A copy in flight. `read` reads the source; `write` writes the destination and signals. Each is called once.
 
-    __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "read", "read_done", "write")
+    `product` describes an MMA of the tensor pipe, empty for copies.
+    """
+
+    __slots__ = ("block", "done", "group", "info", "lane", "nbytes", "product", "read", "read_done", "write")
 
     def __init__(
         self, read: Callable[[], None], write: Callable[[], None], info: OpInfo, group: Group, lane: int, nbytes: int
@@ -112,6 +115,7 @@ class Transfer:
         self.block = group.block_of(lane)
         self.read_done = False
         self.done = False
+        self.product = ""
 
     def finish_read(self) -> None:
         """Read the source if it has not been read."""
@@ -245,6 +249,7 @@ class Machine:
     - blocks: the resident blocks with their barriers; transfers: the copies in flight
     - segments: the symbols in shared memory; symbols: address of each global
     - wide: groups run in lockstep; tracks: unwritten registers and local memory are tracked
+    - tensor_columns: columns of tensor memory that a block allocates, as far as they are constants
     - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
@@ -282,6 +287,7 @@ class Machine:
         self.timeline: Recorder | None = None
         self.strict_uninit = False
         self.strict_tensor_order = False
+        self.tensor_columns = 0
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()
 
@@ -423,6 +429,7 @@ class Group:
         self.bulk: dict[int, BulkGroups] = {}
         self.tensor_loads: list[TensorAccess] = []  # tcgen05.ld and st that the warp has not waited for
         self.tensor_stores: list[TensorAccess] = []
+        self.tensor_moves: list[Callable[[], None]] = []  # ops that move registers of these loads, in order
         self.stack: list[OpInfo] = []
         self.wait: Wait | None = None
         self.cluster_wait: int | None = None

@@ -37,7 +37,7 @@ from cute_dialect.interp.machine.tensor_memory import (
     lane_run,
 )
 from cute_dialect.interp.machine.wgmma import check_operand, operand_index
-from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WRITTEN
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -346,10 +346,26 @@ class Operand(NamedTuple):
             return _atoms_of_32(d, self.rows, self.elements, self.size)
         return operand_index(d.bits, self.rows, self.elements, self.size, self.major)
 
-    def read(self, block: Block, instruction: str) -> Array:
-        """Return the bytes of the operand, of shape (rows, bytes). Raises Fault."""
+    def read(self, block: Block, instruction: str, *, strict: bool) -> Array:
+        """Return the bytes of the operand, of shape (rows, bytes). Raises Fault.
+
+        `strict` is True if reading bytes that nothing has written is a fault. Packed elements have padding and are not
+        checked.
+        """
         at = self.locate(instruction)
-        check_operand(block, at, instruction, str(decode_smem(self.descriptor, instruction, self.name)))
+        note = str(decode_smem(self.descriptor, instruction, self.name))
+        check_operand(block, at, instruction, note)
+        contents = block.smem.contents
+        if strict and contents is not None and self.kind not in _NARROW:
+            units = at[3] + block.smem_start // 16
+            missing = contents.state.reshape(-1, 16)[units] != WRITTEN
+            if missing.any():
+                first = int(units[int(missing.any(axis=1).argmax())]) * 16
+                raise Fault(
+                    "uninit",
+                    f"{instruction} reads {self.name} from {block.smem.place(first)}: nothing has written it",
+                    notes=(note,),
+                )
         words = block.smem.view(np.dtype(f"u{self.size}"), 1)[at[0] + block.smem_start // self.size]
         return np.ascontiguousarray(words).view(np.uint8)
 
@@ -459,9 +475,18 @@ class Multiply:
         return self.form.name
 
     @property
+    def flops(self) -> float:
+        """Floating-point operations of the instruction."""
+        return 2.0 * self.shape.m * self.shape.n * depth(self.form)
+
+    @property
     def key(self) -> tuple[object, ...]:
         """Accumulator, shape and kind: MMAs with the same key execute in order of issue."""
         return (self.d, self.shape.m, self.shape.n, self.form.kind)
+
+    def __str__(self) -> str:
+        s = self.shape
+        return f"m{s.m}n{s.n}k{depth(self.form)} {s.d} {s.a} {s.b}"
 
     def operand(self, name: str) -> Operand:
         """Return operand A or B as it lies in the shared memory of each CTA."""
@@ -522,7 +547,10 @@ class Multiply:
     def execute(self, g: Group) -> None:
         """Compute D = A·B + D."""
         name = self.form.name
-        halves = [self._values(self.operand("B").read(block, name), self.shape.b) for block in self.blocks]
+        halves = [
+            self._values(self.operand("B").read(block, name, strict=g.machine.strict_uninit), self.shape.b)
+            for block in self.blocks
+        ]
         b = np.concatenate(halves) if len(halves) > 1 else halves[0]
         for block, disabled in zip(self.blocks, self.disabled):
             memory = block.tensor_memory()
@@ -544,7 +572,7 @@ class Multiply:
     def _a(self, g: Group, block: Block, memory: TensorMemory, lanes: Array) -> Array:
         s = self.shape
         if not self.a_in_tensor_memory:
-            return self._values(self.operand("A").read(block, self.form.name), s.a)
+            return self._values(self.operand("A").read(block, self.name, strict=g.machine.strict_uninit), s.a)
         at = Address.of(self.a)
         columns = slice(at.column, at.column + ROW_BYTES // 4)
         self._check_written(g, memory, lanes, columns, "reads A from", WHOLE)
@@ -716,7 +744,7 @@ class Copy:
         """Copy the rows."""
         columns = slice(self.address.column, self.address.column + self.shape.row_bytes // 4)
         for block in self.blocks:
-            raw = self.source.read(block, self.name)
+            raw = self.source.read(block, self.name, strict=g.machine.strict_uninit)
             if self.source_bits != 8:
                 shift = FP4_SHIFT if self.source_bits == 4 else FP6_SHIFT
                 raw = unpack_units(raw, self.source_bits) << np.uint8(shift)
@@ -750,9 +778,14 @@ class Pipe:
             )
         self.collected = key if i.collector in ("fill", "use") else None
 
-    def add(self, run: Callable[[], None], info: OpInfo, g: Group, lane: int, uses: Sequence[Use] = ()) -> None:
-        """Issue an operation. The schedule calls `run` at some later time."""
+    def add(
+        self, run: Callable[[], None], info: OpInfo, g: Group, lane: int, uses: Sequence[Use] = (), product: str = ""
+    ) -> None:
+        """Issue an operation. The schedule calls `run` at some later time. `product` describes an MMA."""
         op = Operation(self, run, info, g, lane, uses)
+        op.product = product
+        if g.machine.timeline is not None:
+            g.machine.timeline.issued(op)
         self.queue.append(op)
         g.machine.transfers.add(op)
         g.count.progress += 1

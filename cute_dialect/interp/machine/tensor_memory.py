@@ -144,13 +144,12 @@ def fragment(shape: str, count: int, offset: int = 0, packed: bool = False) -> F
 class Allocation:
     """Columns that a warp has allocated with one tcgen05.alloc."""
 
-    __slots__ = ("columns", "first", "group", "info", "warp")
+    __slots__ = ("columns", "first", "info", "warp")
 
-    def __init__(self, first: int, columns: int, warp: int, group: int, info: OpInfo) -> None:
+    def __init__(self, first: int, columns: int, warp: int, info: OpInfo) -> None:
         self.first = first
         self.columns = columns
         self.warp = warp
-        self.group = group  # cta_group
         self.info = info
 
     @property
@@ -185,7 +184,7 @@ class TensorMemory:
 
     # -- allocation ---------------------------------------------------------------------------------------------------
 
-    def check_alloc(self, columns: int, group: int, warp: int) -> None:
+    def check_alloc(self, columns: int, warp: int) -> None:
         """Check that a warp may allocate columns now. Raises Fault."""
         if columns not in (32, 64, 128, 256, 512):
             raise _fault(f"tcgen05.alloc of {columns} columns; use 32, 64, 128, 256 or 512")
@@ -195,25 +194,14 @@ class TensorMemory:
                 "the permit",
                 f"the permit was given up at {_at(self.relinquished)}",
             )
-        if self.last is not None:
-            if columns > self.last.columns:
-                raise _fault(
-                    f"tcgen05.alloc of {columns} columns after one of {self.last.columns}; allocate in order of "
-                    "decreasing sizes",
-                    self.last.note,
-                )
-            self.check_group(group, "tcgen05.alloc", self.last)
+        if self.last is not None and columns > self.last.columns:
+            raise _fault(
+                f"tcgen05.alloc of {columns} columns after one of {self.last.columns}; allocate in order of "
+                "decreasing sizes",
+                self.last.note,
+            )
         if self.waiting is not None and self.waiting[0] != warp:
             raise _fault(f"tcgen05.alloc by warp {warp} while warp {self.waiting[0]} allocates; one warp may allocate")
-
-    def check_group(self, group: int, name: str, earlier: Allocation) -> None:
-        """Check that an instruction has the `cta_group` of an earlier allocation. Raises Fault."""
-        if group != earlier.group:
-            raise _fault(
-                f"{name} with cta_group {group}, but the columns were allocated with cta_group {earlier.group}; a "
-                "kernel uses one cta_group",
-                earlier.note,
-            )
 
     def room(self, columns: int, last: bool, others: Sequence[TensorMemory] = ()) -> int:
         """Return the first of `columns` free columns, here and in `others`; -1 if there is no room.
@@ -226,9 +214,9 @@ class TensorMemory:
                 return start
         return -1
 
-    def allocate(self, first: int, columns: int, warp: int, group: int, info: OpInfo) -> Allocation:
+    def allocate(self, first: int, columns: int, warp: int, info: OpInfo) -> Allocation:
         """Allocate columns from `first` on. Their contents become undefined."""
-        a = Allocation(first, columns, warp, group, info)
+        a = Allocation(first, columns, warp, info)
         self.owners[first : a.end] = [a] * columns
         self.allocations.append(a)
         self.last = a
@@ -236,7 +224,7 @@ class TensorMemory:
         self.words[:, first : a.end] = GARBAGE
         return a
 
-    def free(self, bits: int, columns: int, group: int, info: OpInfo) -> Allocation:
+    def free(self, bits: int, columns: int, info: OpInfo) -> Allocation:
         """Free an allocation. Raises Fault if the operands are not those of an allocation."""
         lane, column = Address.of(bits)
         found = next((a for a in self.allocations if a.first == column), None) if lane == 0 else None
@@ -252,7 +240,6 @@ class TensorMemory:
                 "tcgen05.alloc wrote",
                 *(a.note for a in self.allocations),
             )
-        self.check_group(group, "tcgen05.dealloc", found)
         if columns != found.columns:
             raise _fault(
                 f"tcgen05.dealloc of {columns} columns of an allocation of {found.columns}; pass the size of the "

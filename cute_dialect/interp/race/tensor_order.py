@@ -116,9 +116,9 @@ class TensorOrder:
         self._before: dict[tuple[int, int], list[int]] = {}
         # (cluster, column of a thread) → rows MEMORY and EXECUTION at its last after_thread_sync fence
         self._after: dict[tuple[int, int], Array] = {}
-        self._accesses: dict[int, list[Access]] = {}
+        self._accesses: dict[int, list[Access]] = {}  # by the linear number of the block, which runs once
         self._issued: dict[tuple[int, int], int] = {}
-        self._kept: list[object] = []
+        self._allocations: dict[int, TensorEvent] = {}  # last allocation of each block, by its linear number
 
     # -- fences and completion ----------------------------------------------------------------------------------------
 
@@ -187,21 +187,30 @@ class TensorOrder:
             event.number = self._issued[at] = self._issued.get(at, 0) + 1
         elif kind in ("alloc", "dealloc"):
             event.done = clocks.clock
+        if kind == "alloc":
+            self._check_alloc(g, uses[0].block, event)
         for use in uses:
             self._check(g, use.block, Access(event, use.rect, use.writes, use.role))
         for use in uses:
             self._remember(use.block, Access(event, use.rect, use.writes, use.role))
         return event
 
-    def _list(self, block: Block) -> list[Access]:
-        got = self._accesses.get(id(block))
-        if got is None:
-            self._kept.append(block)
-            got = self._accesses[id(block)] = []
-        return got
+    def _check_alloc(self, g: Group, block: Block, event: TensorEvent) -> None:
+        """Check that an allocation is ordered after the previous one of the block. Raises Fault."""
+        last, self._allocations[block.linear] = self._allocations.get(block.linear), event
+        if last is None or last.first == event.first:
+            return
+        columns = [last.first + lane for lane in last.lanes]
+        if not any(all(int(t[EXECUTION, c]) >= last.done for t in self._tables(g, event)) for c in columns):
+            raise Fault(
+                "race",
+                "two warps of a block execute tcgen05.alloc at the same time: missing barrier between the two; let one "
+                "warp allocate",
+                notes=(self._note(g, last),),
+            )
 
     def _remember(self, block: Block, new: Access) -> None:
-        before = self._list(block)
+        before = self._accesses.get(block.linear, [])
         e = new.event
         if new.writes:
             left = [a for a in before if a.event is e or not new.rect.covers(a.rect)]
@@ -212,10 +221,10 @@ class TensorOrder:
                 if a.writes or a.rect != new.rect or a.event is e or e.actor < 0 or a.event.actor != e.actor
             ]
         left.append(new)
-        self._accesses[id(block)] = left
+        self._accesses[block.linear] = left
 
     def _check(self, g: Group, block: Block, new: Access) -> None:
-        for old in self._list(block):
+        for old in self._accesses.get(block.linear, ()):
             if old.event is new.event or not (old.writes or new.writes):
                 continue
             common = old.rect.overlap(new.rect)
@@ -250,7 +259,7 @@ class TensorOrder:
     def _warn(self, old: TensorEvent, new: TensorEvent, missing: str) -> None:
         where = new.info.location or new.info.text
         self._machine.warn(
-            ("tcgen05 order", hash((id(old.info), id(new.info)))),
+            ("tcgen05 order", hash((where, old.name, new.name, missing))),
             f"{where}: {new.name} is ordered after {old.name} in practice, but not by the PTX ISA (9.7.16.6): "
             f"{missing}",
         )
@@ -374,7 +383,7 @@ class TensorOrder:
             raise Fault("race", f"{name} may execute before its operands in shared memory are there: {missing}", lane)
         where = info.location or info.text
         self._machine.warn(
-            ("tcgen05 data", id(info)),
+            ("tcgen05 data", hash((where, name))),
             f"{where}: {name} is ordered after the writes of its operands in practice, but not by the PTX ISA "
             f"(9.7.16.6): {missing}",
         )

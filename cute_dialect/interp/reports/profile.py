@@ -95,6 +95,7 @@ class Profile:
         self.threads = threads
         self.shared = shared
         self.registers = 0  # per thread, 0 until ptxas has reported it
+        self.columns = 0  # of tensor memory per block
         self._shared: dict[int, _Count] = {}
         self._global: dict[int, _Count] = {}
 
@@ -154,7 +155,7 @@ class Profile:
     @property
     def occupancy(self) -> Occupancy:
         """Occupancy of an SM for the kernel's threads, shared memory and registers."""
-        return occupancy(self.threads, self.shared, self.registers, self.target)
+        return occupancy(self.threads, self.shared, self.registers, self.target, self.columns)
 
     def json(self) -> dict[str, object]:
         """Return the report as plain data."""
@@ -235,7 +236,9 @@ def sector_transactions(address: Array, nbytes: int) -> tuple[int, int]:
     return sectors, -(-len(np.unique(address)) * nbytes // 32)
 
 
-def occupancy(threads: int, shared: int, registers: int = 0, target: Target = DEFAULT_TARGET) -> Occupancy:
+def occupancy(
+    threads: int, shared: int, registers: int = 0, target: Target = DEFAULT_TARGET, columns: int = 0
+) -> Occupancy:
     """Return the occupancy of an SM.
 
     Args:
@@ -243,6 +246,7 @@ def occupancy(threads: int, shared: int, registers: int = 0, target: Target = DE
         shared: Bytes of shared memory per block.
         registers: Registers per thread, 0 if unknown.
         target: The chip, by default sm_90a.
+        columns: Columns of tensor memory that a block allocates.
 
     >>> occupancy(384, 229504, 168)
     Occupancy(blocks=1, warps=12, percent=18.8, limit='shared memory', most_warps=64)
@@ -252,6 +256,8 @@ def occupancy(threads: int, shared: int, registers: int = 0, target: Target = DE
     limits["shared memory"] = target.sm_shared // (shared + target.reserved_shared)
     if registers:
         limits["registers"] = target.sm_registers // (-(-registers // 8) * 8 * target.warp * warps)
+    if columns and target.tmem_columns:
+        limits["tensor memory"] = max(1, target.tmem_columns // columns)
     which = min(limits, key=lambda k: (limits[k], k == "registers"))
     blocks = limits[which]
     most = target.sm_threads // target.warp

@@ -33,7 +33,9 @@ class Slice(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A TMA copy issued by a warp: ``op``, size in bytes (0 if unknown), and the interval in which it was in flight."""
+    """A copy issued by a warp, by TMA or `tcgen05.cp`, or a `tcgen05.commit`: ``op``, size in bytes (0 if unknown), and
+    the interval in which it was in flight.
+    """
 
     block: int
     warp: int
@@ -45,7 +47,7 @@ class Copy(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A wgmma of a warpgroup, from its issue until it was waited for."""
+    """A wgmma of a warpgroup, from its issue until it was waited for, or a tcgen05.mma until it was executed."""
 
     block: int
     warpgroup: int
@@ -177,6 +179,11 @@ class Recorder:
             elif self._keeps():
                 info = transfer.info
                 end = max(self._now, start + 1)
+                if transfer.product:
+                    self.timeline.products.append(
+                        Product(transfer.block, warp // 4, start, end, transfer.product, info.location)
+                    )
+                    continue
                 self.timeline.copies.append(
                     Copy(transfer.block, warp, start, end, info.name, transfer.nbytes, info.location)
                 )

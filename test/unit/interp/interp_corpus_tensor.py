@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from interp_corpus import CONSTANTS, FULL, MAP, Kernel
@@ -456,7 +457,7 @@ def _scaled_args() -> tuple[list[Argument], Callable[[], bool]]:
     return [Pointer(_padded(image)), Pointer(o)], lambda: np.allclose(o, want, rtol=1e-6)
 
 
-# -- a GEMM of 256 x 32 by a pair of blocks: a ring of two stages; each block loads its rows of A and half of B --------
+# -- a GEMM of 256 x 32 or 128 x 32 by a pair of blocks: each loads its rows of A and half of B, a ring of two stages --
 
 
 def pair_mma(a: str, b: str, enable: str, group: str = "%c2") -> str:
@@ -478,7 +479,9 @@ LEADER = """%fi = llvm.ptrtoint %f : !llvm.ptr<3> to i32
           %fl = llvm.inttoptr %fm : i32 to !llvm.ptr<3>"""
 
 
-def _pair() -> str:
+def _pair(m: int) -> str:
+    """Return the kernel. For m = 128 the second half of the columns of D is in lanes 64 to 127."""
+    rows_, columns = m // 2, 32 if m == 256 else 16
     lines = [
         CONSTANTS,
         FULL,
@@ -486,14 +489,15 @@ def _pair() -> str:
     %stages = arith.constant 2 : i32
     %kt = arith.constant 3 : i32
     %columns = arith.constant 32 : i32
-    %bytes = arith.constant 36864 : i32
+    %bytes = arith.constant {2 * (128 * rows_ + 2048)} : i32
+    %rows = arith.constant {rows_} : i32
     %stagebytes = arith.constant 18432 : i32
     %stageunits = arith.constant 1152 : i32
     %evenmask = arith.constant -16777217 : i32
     %both = arith.constant 3 : i16
     %one = arith.constant 1 : i16
     %high = arith.constant {HIGH} : i64
-    %shape = arith.constant {256 // 16 << 24 | 32 // 8 << 17 | 1 << 4} : i32
+    %shape = arith.constant {m // 16 << 24 | 32 // 8 << 17 | 1 << 4} : i32
     %yes = arith.constant true
     %no = arith.constant false
     %rank = nvvm.read.ptx.sreg.cluster.ctarank : i32
@@ -537,7 +541,7 @@ def _pair() -> str:
         {LEADER}
         %at = arith.muli %s, %stagebytes : i32
         %k = arith.muli %i, %c64 : i32
-        %m = arith.muli %rank, %c128 : i32
+        %m = arith.muli %rank, %rows : i32
         %n = arith.muli %rank, %c16 : i32
         %sa = llvm.getelementptr %d[%at] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
         %sb = llvm.getelementptr %sa[16384] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -586,14 +590,19 @@ def _pair() -> str:
       {wait("%accfull", "%c0")} // accumulator full
       {AFTER} // accumulator full
       %t0 = llvm.inttoptr %mine : i32 to !llvm.ptr<6>
-      %v0 = {call("ld.32x32b.x32", "%t0, %no", "!llvm.ptr<6>, i1", "vector<32xi32>")}
+      %v0 = {call(f"ld.32x32b.x{columns}", "%t0, %no", "!llvm.ptr<6>, i1", f"vector<{columns}xi32>")}
       {call("wait.ld")} // loaded
       {BEFORE} // loaded
-      %row0 = arith.subi %tid, %c128 : i32
-      %m0 = arith.muli %rank, %c128 : i32
+      %t1 = arith.subi %tid, %c128 : i32
+      %row0 = arith.remui %t1, %rows : i32
+      %half = arith.divui %t1, %rows : i32
+      %m0 = arith.muli %rank, %rows : i32
       %row = arith.addi %row0, %m0 : i32
-      %q0 = llvm.getelementptr %c[%row] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<32 x i32>
-      llvm.store %v0, %q0 {{alignment = 128 : i64}} : vector<32xi32>, !llvm.ptr<1>
+      %r32 = arith.muli %row, %c32 : i32
+      %h16 = arith.muli %half, %c16 : i32
+      %where = arith.addi %r32, %h16 : i32
+      %q0 = llvm.getelementptr %c[%where] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+      llvm.store %v0, %q0 {{alignment = 64 : i64}} : vector<{columns}xi32>, !llvm.ptr<1>
     }}
     nvvm.cluster.arrive {{aligned}} // end
     nvvm.cluster.wait {{aligned}} // end
@@ -613,12 +622,12 @@ def pair_load(to: str, tensor: str, at: str, bar: str = "%fl") -> str:
     )
 
 
-def _pair_args() -> tuple[list[Argument], Callable[[], bool]]:
+def _pair_args(m: int) -> tuple[list[Argument], Callable[[], bool]]:
     rng = np.random.default_rng(2)
-    a = rng.integers(-4, 5, (256, 192)).astype(np.float16)
+    a = rng.integers(-4, 5, (m, 192)).astype(np.float16)
     b = rng.integers(-4, 5, (32, 192)).astype(np.float16)
-    c = np.zeros((256, 32), np.float32)
-    ta = TensorMap("f16", (192, 256), (384,), (64, 128), swizzle=128, pointer=Pointer(a))
+    c = np.zeros((m, 32), np.float32)
+    ta = TensorMap("f16", (192, m), (384,), (64, m // 2), swizzle=128, pointer=Pointer(a))
     tb = TensorMap("f16", (192, 32), (384,), (64, 16), swizzle=128, pointer=Pointer(b))
     return [ta, tb, Pointer(c)], lambda: np.array_equal(c, a.astype(np.float32) @ b.astype(np.float32).T)
 
@@ -645,5 +654,17 @@ TENSOR_KERNELS: dict[str, Kernel] = {
         _size(_image(*_scaled_matrices()[0])[0]),
         checks=STRICT,
     ),
-    "pair": Kernel(_pair(), f"%ta: {MAP}, %tb: {MAP}, %c: !llvm.ptr<1>", _pair_args, 256, 37120, 2, 2, checks=STRICT),
+    **{
+        name: Kernel(
+            _pair(m),
+            f"%ta: {MAP}, %tb: {MAP}, %c: !llvm.ptr<1>",
+            partial(_pair_args, m),
+            256,
+            37120,
+            2,
+            2,
+            checks=STRICT,
+        )
+        for name, m in (("pair", 256), ("pair of 128 rows", 128))
+    },
 }

@@ -192,10 +192,10 @@ CORPUS = [
         "executed by 32 threads",
     ),
     gemm(
-        "30: cta_group 2 in a cluster of one",
+        "30: mma of a pair",
         ((ACCUMULATE, ACCUMULATE.replace("%c0, %c1, %c0)", "%c0, %c2, %c0)")),),
         "tcgen05",
-        "cta_group 2 in a cluster of 1",
+        "cta_group 2 in a kernel that uses cta_group 1",
     ),
     # -- the fences that the text of the PTX ISA requires
     gemm("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
@@ -376,7 +376,7 @@ CORPUS += [
         "27: bytes of one block expected",
         (("%bytes = arith.constant 36864", "%bytes = arith.constant 18432"),),
         "sync|deadlock|race",
-        "raise expect_tx|bytes more delivered than expected|missing wait for the phase of the mbarrier",
+        "raise expect_tx|bytes more delivered|missing wait for the phase of|not ordered after the copies of",
     ),
     pair(
         "28: barrier of the own block",
@@ -395,13 +395,13 @@ CORPUS += [
         "30: mma of one block",
         ((PAIR_FIRST, pair_mma("%la0", "%lb0", "%on", "%c1")),),
         "tcgen05",
-        "M .* is 256; use 64 or 128|columns were allocated with cta_group 2",
+        "cta_group 1 in a kernel that uses cta_group 2",
     ),
     pair(
         "30: allocation of one block",
         ((PAIR_ALLOC, PAIR_ALLOC.replace("cg2", "cg1")),),
         "tcgen05",
-        "but the columns were allocated with cta_group 1",
+        "cta_group 2 in a kernel that uses cta_group 1",
     ),
     pair("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
     pair(
@@ -476,3 +476,50 @@ def test_scale_factors_in_one_buffer_are_accepted_in_practice() -> None:
     report, right = k.run(k.body.replace(REUSED, ""))
     assert right
     assert any("tcgen05.cp is ordered after tcgen05.mma in practice" in w for w in report.warnings)
+
+
+CALL = re.compile(r'llvm\.call_intrinsic "llvm\.nvvm\.tcgen05\.([\w.]+)"\((.*?)\) : \((.*?)\) -> (\S+)')
+
+
+def as_op(m: re.Match[str]) -> str:
+    """Return the nvvm op of an intrinsic."""
+    name, operands, types, result = m.groups()
+    group = "cta_2" if "cg2" in name or (name.startswith("mma") and "%c2, %c0" in operands) else "cta_1"
+    attribute = f"group = #nvvm.cta_group<{group}>"
+    words = operands.split(", ")
+    if name.startswith(("alloc", "dealloc")):
+        return f"nvvm.tcgen05.{name.split('.')[0]} {operands} {{{attribute}}} : {types}"
+    if name.startswith("relinq"):
+        return f"nvvm.tcgen05.relinquish_alloc_permit {{{attribute}}}"
+    if name.startswith("fence"):
+        return f"nvvm.tcgen05.fence <{name.split('.')[1]}>"
+    if name.startswith("wait"):
+        return f"nvvm.tcgen05.wait <{'load' if name.endswith('ld') else 'store'}>"
+    if name.startswith("commit"):
+        mask = f", multicast_mask = {words[1]}" if len(words) > 1 else ""
+        return f"nvvm.tcgen05.commit {words[0]}{mask} {{{attribute}}} : {types}"
+    if name.startswith(("ld", "st")):
+        shape = f"shape = #nvvm.tcgen05_ldst_shape<shape_{name.split('.')[1]}>"
+        kind = result if name.startswith("ld") else ", ".join(types.split(", ")[1:-1])
+        return f"nvvm.tcgen05.{name[:2]} {', '.join(words[:-1])} {{{shape}}} : {kind}"
+    if name.startswith("cp"):
+        shape = "shape = #nvvm.tcgen05_cp_shape<shape_32x128b>, multicast = #nvvm.tcgen05_cp_multicast<warpx4>"
+        return f"nvvm.tcgen05.cp {operands} {{{shape}, {attribute}}}"
+    scaled = "block_scale" in name
+    kind = "block_scale_kind<mxf8f6f4>" if scaled else "tcgen05_mma_kind<f16>"
+    count = 7 if scaled else 5
+    taken = ", ".join(types.split(", ")[:count])
+    attributes = f"kind = #nvvm.{kind}, ctaGroup = #nvvm.cta_group<{group}>"
+    op = "mma.block_scale" if scaled else "mma"
+    return f"nvvm.tcgen05.{op} {', '.join(words[:count])} {{{attributes}}} : ({taken})"
+
+
+@pytest.mark.sample("scaled")
+@pytest.mark.parametrize("name", TENSOR_KERNELS)
+def test_kernels_in_nvvm_ops(name: str) -> None:
+    k = TENSOR_KERNELS[name]
+    text = CALL.sub(as_op, k.body)
+    assert "tcgen05" not in "".join(line for line in text.splitlines() if "call_intrinsic" in line)
+    report, right = k.run(text)
+    assert right
+    assert report.warnings == []

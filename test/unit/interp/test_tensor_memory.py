@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from interp_support import DSMEM, kernel, run_kernel
 from numpy.typing import NDArray
-from tensor_programs import Bytes, Program, Words, call, rows
+from tensor_programs import IMAGE, Bytes, Program, Words, call, rows
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.interp import InterpError, Pointer
 from cute_dialect.interp.machine.tcgen05 import TABLES, Form, decode_shape
 from cute_dialect.interp.machine.tensor_memory import SHAPES, fragment
@@ -487,3 +488,275 @@ def test_scale_factors_in_one_quarter_of_the_lanes() -> None:
     p.mma("shared.mxf8f6f4.block_scale", p.number(da, "i64"), db, 0x08880000 & ~(63 << 17) | 4 << 17, False, more)
     with pytest.raises(InterpError, match="reads a scale factor of A from tensor memory that nothing has written"):
         p.run(np.concatenate([ia, ib]), 32, checks=("race", "uninit"))
+
+
+def test_operands_that_nothing_has_written() -> None:
+    p = Program()
+    end = (IMAGE + 6144) >> 4  # past the image, which fills the first 4096 bytes
+    p.mma("shared", p.number(end | 128 << 16 | 8 << 32 | 1 << 46, "i64"), 0, 0x08020010, False, p.codes(0, 1, 0))
+    with pytest.raises(InterpError, match=r"reads bytes .* of shared memory|version"):
+        p.run(np.zeros(4096, np.uint8), 8)
+    raw, descriptor = rows(np.zeros((128, 32), np.uint8), 0)
+    p = Program()
+    p.mma("shared", p.number(descriptor, "i64"), descriptor - (512 >> 4), 0x08020010, False, p.codes(0, 1, 0))
+    with pytest.raises(InterpError, match=r"reads B from shared memory at byte offset .*: nothing has written it"):
+        p.run(raw, 8, checks=("uninit",))
+
+
+def test_flops_and_timeline() -> None:
+    (ra, _), (rb, _) = (random_rows(np.random.default_rng(0), "f16", r) for r in (128, 16))
+    (ia, da), (ib, db) = rows(ra, 0), rows(rb, ra.size)
+    p = Program()
+    for accumulates in (False, True):
+        p.mma(
+            "shared", p.number(da, "i64"), db, descriptor(128, 16, "f16", "f16", "f32"), accumulates, p.codes(0, 1, 0)
+        )
+    _, report = p.run(np.concatenate([ia, ib]), 16, reports=("flops", "timeline"))
+    assert report.flops is not None
+    assert report.timeline is not None
+    assert report.flops.total == 2 * 2 * 128 * 16 * 16
+    assert [x.shape for x in report.timeline.products] == ["m128n16k16 f32 f16 f16"] * 2
+
+
+def test_two_warps_that_allocate_at_once() -> None:
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 32 : i32
+    %warp = arith.divui %tid, %columns : i32
+    %slot = llvm.getelementptr %d[%warp] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    {call("alloc.shared.cg1", "%slot, %columns", "!llvm.ptr<3>, i32")}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match=r"two warps of a block execute tcgen05.alloc at the same time"):
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 64, dynamic_smem=16, checks=["race"])
+
+
+@pytest.mark.slow
+def test_tensor_memory_limits_the_resident_blocks() -> None:
+    """Blocks wait for the last one, which cannot start: two blocks of 256 columns fit an SM."""
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 256 : i32
+    %all = arith.constant -1 : i32
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    {call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")}
+    nvvm.bar.warp.sync %all : i32
+    %base = llvm.load %d : !llvm.ptr<3> -> i32
+    %t = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %grid = nvvm.read.ptx.sreg.nctaid.x : i32
+    %last = arith.subi %grid, %one : i32
+    %islast = arith.cmpi eq, %cta, %last : i32
+    scf.if %islast {{
+      llvm.store %one, %a atomic release {{alignment = 4 : i64}} : i32, !llvm.ptr<1>
+    }} else {{
+      scf.while : () -> () {{
+        %f = llvm.load %a atomic acquire {{alignment = 4 : i64}} : !llvm.ptr<1> -> i32
+        %unset = arith.cmpi eq, %f, %zero : i32
+        scf.condition(%unset)
+      }} do {{
+        scf.yield
+      }}
+    }}
+    {call("dealloc.cg1", "%t, %columns", "!llvm.ptr<6>, i32")}
+    llvm.return
+    """
+    module = kernel(body, "%a: !llvm.ptr<1>", DSMEM)
+    sms = TARGETS["sm_100a"].sms
+    for blocks in (2 * sms, 2 * sms + 1):
+        flag = Pointer(np.zeros(1, np.int32))
+        if blocks == 2 * sms:
+            run_kernel(module, "k", [flag], blocks, 32, dynamic_smem=16, chip="sm_100a", schedule="reverse")
+            continue
+        with pytest.raises(InterpError, match=r"256 columns of tensor memory at once .* 2 blocks an SM"):
+            run_kernel(module, "k", [flag], blocks, 32, dynamic_smem=16, chip="sm_100a")
+
+
+def test_alloc_waits_for_free_columns() -> None:
+    alloc = call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")
+    body = f"""
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant 512 : i32
+    {alloc}
+    {alloc}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match=r"waits for 512 free columns of tensor memory .0 are free") as e:
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 32, dynamic_smem=16)
+    assert e.value.kind == "deadlock"
+
+
+def mn_major(values: NDArray[np.generic], start: int, swizzle: int) -> tuple[Bytes, int]:
+    """Return (rows, K) with contiguous columns of 8 rows, or 32 rows with 32-byte atoms, and the descriptor."""
+    count, k = values.shape
+    size = values.dtype.itemsize
+    image = np.zeros(values.size * size, np.uint8)
+    run, deep, pitch = (32, 4, 128) if swizzle else (16 // size, 8, 16)
+    block = deep * pitch
+    for x in range(count):
+        for c in range(k):
+            at = (x // run) * (k // deep) * block + (c // deep) * block + c % deep * pitch + x % run * size
+            at ^= (at >> 7 & 3) << 5 if swizzle else 0
+            image[at : at + size] = np.frombuffer(values[x, c].tobytes(), np.uint8)
+    inner, outer = block >> 4, (k // deep) * block >> 4
+    lbo, sbo = (outer, inner) if swizzle else (inner, outer)
+    return image, (IMAGE + start >> 4) | lbo << 16 | sbo << 32 | 1 << 46 | swizzle << 61
+
+
+@pytest.mark.parametrize(("kind", "swizzle"), [("f16", 0), ("bf16", 0), ("tf32", 1)])
+def test_mn_major_operands(kind: str, swizzle: int) -> None:
+    rng = np.random.default_rng(1)
+    k = 8 if kind == "tf32" else 16
+    a, b = (rng.integers(-8, 9, (r, k)).astype(NUMPY[kind]) for r in (128, 32))
+    ia, da = mn_major(a, 0, swizzle)
+    ib, db = mn_major(b, ia.size, swizzle)
+    p = Program()
+    shape = descriptor(128, 32, kind, kind, "f32", 3 << 15)
+    p.mma("shared", p.number(da, "i64"), db, shape, False, p.codes(KINDS.index(CODES[kind][0]), 1, 0))
+    words, _ = p.run(np.concatenate([ia, ib]), 32)
+    assert np.array_equal(result(words, "f32"), a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+@pytest.mark.parametrize(
+    ("kind", "swizzle", "message"),
+    [("tf32", 0, "tf32 needs 1"), ("f16", 1, "only tf32 may use it")],
+)
+def test_swizzles_of_mn_major_operands(kind: str, swizzle: int, message: str) -> None:
+    a = np.zeros((128, 8 if kind == "tf32" else 16), NUMPY[kind])
+    ia, da = mn_major(a, 0, 0)
+    da |= swizzle << 61
+    p = Program()
+    shape = descriptor(128, 32, kind, kind, "f32", 3 << 15)
+    p.mma("shared", p.number(da, "i64"), da, shape, False, p.codes(KINDS.index(CODES[kind][0]), 1, 0))
+    with pytest.raises(InterpError, match=message):
+        p.run(ia, 32)
+
+
+UNSUPPORTED = {
+    "shift.down.cg1": ("%p", "!llvm.ptr<6>"),
+    "cp.4x256b.cg1": ("%p, %l", "!llvm.ptr<6>, i64"),
+    "mma.ws.shared.zero_col_mask": (
+        "%p, %l, %l, %i, %b, %l, %i, %i, %i",
+        "!llvm.ptr<6>, i64, i64, i32, i1, i64, i32, i32, i32",
+    ),
+    "mma.sp.shared": (
+        "%p, %l, %l, %i, %b, %p, %i, %one, %i",
+        "!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, i32, i32, i32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNSUPPORTED)
+def test_unsupported_instructions(name: str) -> None:
+    body = f"""
+    %l = arith.constant 0 : i64
+    %i = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %b = arith.constant false
+    %p = llvm.inttoptr %i : i32 to !llvm.ptr<6>
+    {call(name, *UNSUPPORTED[name])}
+    llvm.return
+    """
+    with pytest.raises(InterpError, match="not supported") as e:
+        run_kernel(kernel(body, "", DSMEM), "k", [], 1, 32)
+    assert e.value.kind == "unsupported"
+
+
+def test_registers_may_be_moved_before_the_wait_but_not_used() -> None:
+    count = 128
+    inserts = "\n".join(
+        f"""%i{i} = arith.constant {i} : i32
+    %e{i} = llvm.extractelement %w[%i{i} : i32] : vector<{count}xi32>
+    %v{i + 1} = llvm.insertelement %e{i}, %v{i}[%i{count - 1 - i}_ : i32] : vector<{count}xi32>"""
+        for i in range(count)
+    )
+    indices = "\n".join(f"%i{i}_ = arith.constant {i} : i32" for i in range(count))
+    body = f"""
+    %all = arith.constant -1 : i32
+    %d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>
+    %columns = arith.constant {count} : i32
+    %no = arith.constant false
+    {indices}
+    {call("alloc.shared.cg1", "%d, %columns", "!llvm.ptr<3>, i32")}
+    nvvm.bar.warp.sync %all : i32
+    %base = llvm.load %d : !llvm.ptr<3> -> i32
+    %t = llvm.inttoptr %base : i32 to !llvm.ptr<6>
+    %g = llvm.getelementptr %a[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<{count} x i32>
+    %x = llvm.load %g {{alignment = 16 : i64}} : !llvm.ptr<1> -> vector<{count}xi32>
+    {call(f"st.32x32b.x{count}", "%t, %x, %no", f"!llvm.ptr<6>, vector<{count}xi32>, i1")}
+    {call("wait.st")}
+    %w = {call(f"ld.32x32b.x{count}", "%t, %no", "!llvm.ptr<6>, i1", f"vector<{count}xi32>")}
+    %v0 = llvm.mlir.poison : vector<{count}xi32>
+    {inserts}
+    {call("wait.ld")} // wait
+    %q = llvm.getelementptr %b[%tid] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, !llvm.array<{count} x i32>
+    llvm.store %v{count}, %q {{alignment = 16 : i64}} : vector<{count}xi32>, !llvm.ptr<1>
+    {call("dealloc.cg1", "%t, %columns", "!llvm.ptr<6>, i32")}
+    llvm.return
+    """
+    a = np.arange(32 * count, dtype=np.int32).reshape(32, count)
+    b = np.zeros_like(a)
+    pointers = "%a: !llvm.ptr<1>, %b: !llvm.ptr<1>"
+    run_kernel(kernel(body, pointers, DSMEM), "k", [Pointer(a), Pointer(b)], 1, 32, dynamic_smem=16, checks="all")
+    assert np.array_equal(b, a[:, ::-1])
+    broken = kernel(body.replace(f"{call('wait.ld')} // wait", ""), pointers, DSMEM)
+    with pytest.raises(InterpError, match=r"missing tcgen05.wait::ld"):
+        run_kernel(broken, "k", [Pointer(a), Pointer(b)], 1, 32, dynamic_smem=16)
+
+
+# -- pairs of blocks ---------------------------------------------------------------------------------------------------
+
+
+def halves(*parts: tuple[Bytes, Bytes]) -> tuple[Bytes, list[int]]:
+    """Return the images of two blocks, and the descriptors, which are the same for both."""
+    images: list[list[Bytes]] = [[], []]
+    found: list[int] = []
+    at = 0
+    for both in parts:
+        for image, part in zip(images, both):
+            data, one = rows(part, at)
+            image.append(data)
+        found.append(one)
+        at += data.size
+    return np.stack([np.concatenate(i) for i in images]), found
+
+
+def split(raw: Bytes) -> tuple[Bytes, Bytes]:
+    first, second = np.split(raw, 2)
+    return first, second
+
+
+@pytest.mark.parametrize("m", [128, 256])
+def test_pair_with_a_in_tensor_memory(m: int) -> None:
+    rng = np.random.default_rng(m)
+    (ra, va), (rb, vb) = random_rows(rng, "bf16", m), random_rows(rng, "bf16", 32)
+    image, (db,) = halves(split(rb))
+    a = ra.view(np.uint32).reshape(2, m // 2, 8)
+    tensor = np.zeros((2, 128, 32), np.uint32)
+    tensor[:, :, 24:32] = a if m == 256 else np.concatenate([a, a], axis=1)
+    p = Program()
+    p.mma("tensor", p.tensor(24), db, descriptor(m, 32, "bf16", "bf16", "f32"), False, p.codes(0, 2, 0))
+    words, _ = p.run(image, 32 if m == 256 else 16, tensor.reshape(256, 32))
+    d = result(words, "f32")
+    if m == 128:
+        d = d.reshape(2, 2, 64, 16).transpose(0, 2, 1, 3).reshape(128, 32)
+    assert np.array_equal(d, va @ vb.T)
+
+
+def test_pair_with_block_scaling() -> None:
+    rng = np.random.default_rng(0)
+    (ra, va), (rb, vb) = random_rows(rng, "e4m3", 256), random_rows(rng, "e4m3", 64)
+    sa, sb = (rng.integers(122, 133, (r, 4)).astype(np.uint8) for r in (256, 128))
+    atoms = [scale_atoms(x)[0] for x in (*split(sa), sb)]
+    image, (da, db, fa, fb) = halves(split(ra), split(rb), (atoms[0], atoms[1]), (atoms[2], atoms[2]))
+    p = Program()
+    for column, source in ((256, fa), (260, fb)):
+        operands = f"{p.tensor(column)}, {p.number(source, 'i64')}"
+        p.lines.append(call("cp.32x128b_warpx4.cg2", operands, "!llvm.ptr<6>, i64"))
+    more = [(p.tensor(256), "!llvm.ptr<6>"), (p.tensor(260), "!llvm.ptr<6>"), *p.codes(2, 0)]
+    shape = 256 // 16 << 24 | 64 // 8 << 17 | 1 << 23 | 2 << 29 | 2 << 4
+    p.mma("shared.mxf8f6f4.block_scale", p.number(da, "i64"), db, shape, False, more)
+    words, _ = p.run(image, 64)
+    factors = [TABLES["ue8m0"][x[:, 2:3]] for x in (sa, sb[:64])]
+    want = (va * factors[0]) @ (vb * factors[1]).T
+    assert np.array_equal(result(words, "f32"), want.astype(np.float32))

@@ -155,7 +155,7 @@ def test_invalid_options_are_rejected(words: list[str], message: str, capsys: py
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--check", "race,foo"], "--check: unknown sanitizer 'foo'; expected race, oob, uninit, sync"),
+        (["--check", "race,foo"], "--check: unknown sanitizer 'foo'; expected race, oob, uninit, sync, strict"),
         (["--in", "4x8", "--out", "c=x.npy", "--out", "mC=y.npy"], "--out: mC is given twice: 'x.npy' and 'y.npy'"),
         (["--in", "4x8", "--kernel", "ad"],
          "no kernel or host function @ad in this module (known: add, add_v, launch)"),
