@@ -40,6 +40,7 @@ from cute_dialect.kernels.gemm.config import GemmConfig, SkinnyConfig, SplitConf
 from cute_dialect.kernels.gemm.few_rows import few_rows_text
 from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
+from cute_dialect.kernels.gemm.sm120 import Sm120Config, sm120_gemm_text
 from cute_dialect.kernels.gemm.sparse import SparseConfig, compress, compress_text, expand_text, sparse_gemm_text
 from cute_dialect.kernels.rows.config import RowConfig
 from cute_dialect.kernels.rows.dispatch import (
@@ -743,6 +744,7 @@ def _conv(name: str, config: DirectConfig, *extents: tuple[int, int]) -> Subject
 
 SMALL = GemmConfig(tile=(64, 128, 64), stages=2, cluster_m=2, deferred=False, sms=2)
 """One cluster of two blocks computes four tiles, so that ring and staging buffers are reused."""
+SM120 = Sm120Config("f16", tile=(32, 64), warps=(1, 2), stages=2)
 SINGLE = SMALL._replace(cluster_m=1)
 SKINNY = SkinnyConfig(columns=192, stages_a=2, stages=4)
 """A tile has three chunks, so the third one reuses a staging buffer."""
@@ -1348,6 +1350,7 @@ def subjects() -> list[Subject]:
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
         _gemm("GEMM sm_80", lambda: ampere_gemm_text(AmpereConfig()), (136, 136, 200), (128, 128, 64)),
+        _gemm("GEMM sm_120", lambda: sm120_gemm_text(SM120), (40, 72, 264), (32, 64, 64)),
         _gemm("GEMM sm_90", lambda: gemm_text(SMALL), (256, 256, 320)),
         _gemm("GEMM sm_90, one block", lambda: gemm_text(SINGLE), (100, 200, 200)),
         _gemm("GEMM sm_90, deferred", lambda: gemm_text(SINGLE._replace(deferred=True, sms=1)), (192, 256, 136)),

@@ -63,6 +63,7 @@ class Explanation:
     bytes: int = 0  # with each operand read or written once
     bound: float = 0.0  # lower bound of the time in microseconds, from flops and bytes; 0 if there is none
     kernels: tuple[Any, ...] | None = None  # for `op.prefetch`; None if it does not support the call
+    status: str = ""  # how far a kernel for a chip without measurements has been tested
 
     def _title(self) -> str:
         """Return the first line: the operation and its problem."""
@@ -103,11 +104,15 @@ class Explanation:
         yield from self._layout()
         if self.microseconds:
             yield "predicted", f"{self.microseconds:.1f} us, {self.flops / self.microseconds / 1e6:.3g} TFLOP/s"
-        if self.gpu and not has_costs(self.gpu):
+        if self.status:
+            yield "status", self.status
+        elif self.gpu and not has_costs(self.gpu):
             of = "the costs" if self.microseconds else "the kernel and the bound"
             yield "note", f"with {of} of an NVIDIA H200, because none are measured for {self.gpu!r}"
         yield from self._occupancy()
-        if self._limits():
+        if self._limits() and self.status:
+            yield "work", self._limits()
+        elif self._limits():
             yield "bound", f"{self.bound:.1f} us: {self._limits()}"
         yield from self._after()
         for name, size in self.copies:
@@ -202,6 +207,8 @@ class GemmExplanation(Explanation):
             yield "launches", f"{self.launches[0]}, one per matrix: {self.launches[1]}"
 
     def _occupancy(self) -> Iterator[Line]:
+        if self.choice is None and self.grid:
+            yield "blocks", f"{self.grid} of {self.shared_memory} bytes of shared memory"
         if self.choice is not None:
             memory = f"{self.grid} of {self.shared_memory} bytes of shared memory"
             yield "blocks", f"{memory}; {self.waves:.2f} waves, the last one {self.last_wave:.0%} full"

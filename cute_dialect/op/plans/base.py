@@ -334,7 +334,7 @@ class Settings(Tiled):
         wanted = chip if kernel_cc is None else kernel_cc
         self.chip = LATEST.chip if wanted is None else int(wanted)
         if self.chip not in KERNEL_CCS:
-            raise UnsupportedError(f"{self.call}: kernel_cc={self.chip} is not supported; use 80 or 90")
+            raise UnsupportedError(f"{self.call}: kernel_cc={self.chip} is not supported; use 80, 90 or 120")
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
         self._activation, self._visitor = "", cast("Traced | Hook | None", None)
         self._clamp = False

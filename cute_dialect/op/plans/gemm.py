@@ -276,7 +276,7 @@ class Gemm(MatrixPlan):
         element_accumulator: type of the accumulator.
         element_compute: type of the epilogue's computation.
         alpha, beta: default factors.
-        kernel_cc: 80 for sm_80 kernels; ``chip`` is the same.
+        kernel_cc: 80 for sm_80 kernels, 120 for those of sm_120; ``chip`` is the same.
 
     Raises:
         OpError: if there is no such kernel.

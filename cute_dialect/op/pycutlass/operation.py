@@ -235,7 +235,8 @@ class GemmOperationUniversal(DescribedOperation):
                 )
             found = found._replace(interleaved=True, vectors=(16,))
         if not backend_of(found).is_allowed(self.chip):
-            raise UnsupportedError(f"Gemm: the tile uses wgmma, which sm_{self.chip} lacks; use an mma.sync tile")
+            name = backend_of(found).name
+            raise UnsupportedError(f"Gemm: the tile uses {name}, which sm_{self.chip} lacks; use an mma.sync tile")
         return found
 
     @property
@@ -268,7 +269,8 @@ class GemmOperationUniversal(DescribedOperation):
         if self.interleaved and beta != 0.0:
             raise UnsupportedError(f"Gemm: beta={beta} is not supported for interleaved matrices; use beta=0")
         epilogue = self.epilogue_for(alpha, beta, bias, bias_type, graph)
-        found = Variant(self._configured[batch, array], epilogue, self.D.layout == "column", chip_here())
+        one = self._configured[batch, array]
+        found = Variant(one, epilogue, self.D.layout == "column", backend_of(one).target or chip_here())
         if epilogue.graph is not None:
             check_kernel(found)
         return found

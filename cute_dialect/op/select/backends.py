@@ -7,6 +7,8 @@ kernels, and calls ask it whether a GPU runs them.
 (True, False, True)
 >>> WGMMA.runs_on((9, 0)), WGMMA.runs_on((10, 0)), MMA_SYNC.runs_on((10, 0))
 (True, False, True)
+>>> SM120.is_allowed(120), WGMMA.is_allowed(120), MMA_SYNC.is_allowed(120)
+(True, False, True)
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ class Backend(NamedTuple):
     capability: tuple[int, int]  # the first compute capability that has the instruction
     configs: tuple[str, ...]  # names of the types of its configurations, which need not be imported
     specific: bool = False  # the instruction is architecture-specific: later GPUs do not run the kernels
+    target: str = ""  # chip for which the kernels are compiled; empty for that of the GPU
+    status: str = ""  # reason for caution that explanations report
 
     @property
     def chip(self) -> int:
@@ -37,7 +41,7 @@ class Backend(NamedTuple):
 
     def is_allowed(self, kernel_cc: int) -> bool:
         """Return True if a plan for a compute capability may use the kernels."""
-        return kernel_cc >= self.chip
+        return kernel_cc == self.chip if self.specific else kernel_cc >= self.chip
 
     def runs_on(self, capability: tuple[int, int]) -> bool:
         """Return True if a GPU with a compute capability runs the kernels."""
@@ -74,11 +78,24 @@ SIMT = Backend("TMA", (9, 0), ("ExactConfig",), specific=True)
 MMA_SYNC = Backend("mma.sync", (8, 0), ("AmpereConfig", "WarpConfig", "SgemmRung"))
 """MMA of one warp with cp.async loads, and kernels for any GPU since sm_80."""
 
-BACKENDS = (WGMMA, SIMT, MMA_SYNC)
+SM120 = Backend(
+    "sm_120",
+    (12, 0),
+    ("Sm120Config",),
+    specific=True,
+    target="sm_120a",
+    status="assembled and interpreted, never run on the chip",
+)
+"""MMA of one warp with TMA loads, and the MMAs of sm_120 on 8-bit floats."""
+
+BACKENDS = (WGMMA, SIMT, MMA_SYNC, SM120)
 """All backends."""
 LATEST = WGMMA
 """The backend of plans that select no compute capability."""
-KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}))
+KERNEL_CCS = (
+    *sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}),
+    SM120.chip,
+)
 """The compute capabilities that a plan can select by ``kernel_cc``."""
 
 

@@ -20,6 +20,7 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS
 from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
@@ -42,6 +43,7 @@ Configured: TypeAlias = (
     | AmpereConfig
     | WarpConfig
     | ExactConfig
+    | Sm120Config
     | SgemmRung
     | ReduceConfig
     | CombineConfig
@@ -55,6 +57,7 @@ Configured: TypeAlias = (
 
 * ``Choice``: Hopper GEMM with wgmma and TMA.
 * ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
+* ``Sm120Config``: GEMM of sm_120 with TMA and mma.sync.
 * ``ExactConfig``, ``SgemmRung``: GEMM without tensor cores, and a rung of the SGEMM ladder.
 * ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
 * ``ListedConfig``, ``ProblemsConfig``: pointer-array GEMM, and the kernel that builds its table.
@@ -142,7 +145,7 @@ def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | Non
     _check_instruction(instruction, asked)
     asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
-    make = {64: _wgmma, 1: _simt}.get(m, _mma_sync)
+    make = {64: _wgmma, 1: _simt}.get(m, _sm120 if td.kernel_schedule == "cooperative" else _mma_sync)
     return make(td, instruction, asked, swizzle)
 
 
@@ -372,6 +375,47 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swi
         saturate=i.math_operation == MathOperation.multiply_add_saturate,
     )  # fmt: skip
     return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # The kernel pairs 8x8x4 as 16x8x8.
+
+
+def sm120_tiles(asked: KernelRequest) -> list[TileDescription]:
+    """Return the tiles of the kernels for sm_120 with TMA, the default first; none for types that they lack."""
+    a, b = asked.element_a, asked.element_b
+    of_bytes = {a, b} <= {"f8E4M3FN", "f8E5M2"}
+    if not (of_bytes or (a == b and a in ("f16", "bf16"))) or asked.output not in ("f16", "bf16", "f32"):
+        return []
+    if asked.accumulator != "f32" or asked.array or asked.sums or asked.in_parts:
+        return []
+    if of_bytes and asked.majors != ("k", "k"):
+        return []
+    instruction = MathInstruction((16, 8, 32 if of_bytes else 16), a, b, "f32")
+    k = 128 if of_bytes else 64
+    return [
+        TileDescription((m, n, k), 3, warps, instruction, kernel_schedule="cooperative")
+        for (m, n), warps in (((128, 128), (2, 2, 1)), ((128, 64), (2, 2, 1)), ((64, 64), (2, 2, 1)))
+    ]
+
+
+def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm120Config:
+    """Return the kernel for sm_120 with TMA."""
+    m, n, k = td.threadblock_shape
+    wm, wn, wk = td.warp_count or (2, 2, 1)
+    a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
+    config = Sm120Config(
+        a if a == b else f"{a}_{b}", (m, n), (wm, wn), td.stages or 3, _k_or_mn(asked.majors),
+        8 if swizzle is None else swizzle.group, asked.batch, asked.output,
+    )  # fmt: skip
+    if not sm120_tiles(asked) or k != config.depth or wk != 1 or td.parts > 1 or td.tile_scheduler is not None:
+        raise UnsupportedError(
+            f"Gemm: the tile {td.name} is not supported for {_elements(asked)} on sm_120; use f16, bf16 or 8-bit "
+            "floats contiguous along K, f32 accumulation, 128 bytes of K, warps along M and N, and no tile_scheduler"
+        )
+    _check(config.check)
+    return config
+
+
+def _k_or_mn(majors: tuple[str, str]) -> tuple[str, str]:
+    a, b = ("k" if x == "k" else "mn" for x in majors)
+    return a, b
 
 
 def _of_warps(td: TileDescription, asked: KernelRequest, usual: WarpConfig, rows: int) -> WarpConfig:

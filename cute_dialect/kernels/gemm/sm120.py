@@ -1,0 +1,329 @@
+"""GEMM for sm_120: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA loads and ``mma.sync``.
+
+A block computes one tile of C. One thread of a producer warp loads tiles of A and B to a ring of stages, 128 bytes of
+K each, with a 128-byte swizzle. The other warps read fragments with ``ldmatrix`` and multiply them. Each stage has a
+full and an empty mbarrier. The ring and the barriers fit in the 99 KiB of shared memory of a block. After the last
+stage the ring holds the result, so that rows of C are stored in whole lines.
+
+    element          MMA                             accumulator   majors of A and B
+    f16, bf16        16x8x16                         f32           any
+    f8E4M3FN …       16x8x32, kind f8f6f4            f32           k
+    the same, mx     16x8x32, kind mxf8f6f4          f32           k
+
+With ``mx`` the launch takes two more matrices of bytes, ``scale_a`` (M, K/32) and ``scale_b`` (N, K/32). They hold the
+f8E8M0FNU factors of 32 elements along K.
+
+TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
+interpreted, but never run on the chip.
+
+>>> Sm120Config("f8E4M3FN", output="bf16").name
+'f8E4M3FN-128x128x128-3-kk-sm120-bf16'
+"""
+
+# pyright: basic, reportOptionalMemberAccess=false
+
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.arch.targets import TARGETS
+from cute_dialect.kernels.common.elements import BITS, factors, number
+from cute_dialect.kernels.common.kernel_names import by, differing
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
+from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.kernels.gemm.cp_async_mainloop import TileStore
+from cute_dialect.kernels.gemm.mainloop import Operand
+from cute_dialect.kernels.gemm.operands import check_extents, layouts_of, of_matrix
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync, warp
+
+CHIP = "sm_120a"
+"""Target for which the kernels are compiled."""
+VECTOR = 32
+"""Elements along K that share a scale factor."""
+_FP8 = ("f8E4M3FN", "f8E5M2")
+
+
+class Sm120Config(NamedTuple):
+    """Configuration of a GEMM for sm_120."""
+
+    element: str = "bf16"  # type of A and B, two names joined by an underscore if they differ
+    tile: tuple[int, int] = (128, 128)  # (M, N) of a block
+    warps: tuple[int, int] = (2, 2)  # consumer warps along M and N
+    stages: int = 3  # stages in shared memory
+    majors: tuple[str, str] = ("k", "k")  # contiguous mode of A and of B, "k" or "mn"
+    group: int = 8  # tile rows of a raster group, which share their B in the L2
+    batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
+    output: str = ""  # type of C; empty for that of A and B
+    epilogue: Epilogue = Epilogue()
+    mx: bool = False  # A and B have scale factors
+
+    @property
+    def elements(self) -> tuple[str, str]:
+        """Types of A and of B."""
+        return factors(self.element)
+
+    @property
+    def result(self) -> str:
+        """The type of C."""
+        return self.output or self.elements[0]
+
+    @property
+    def depth(self) -> int:
+        """K of a stage: 128 bytes."""
+        return 1024 // BITS[self.elements[0]]
+
+    @property
+    def consumers(self) -> int:
+        """Number of warps that multiply."""
+        return self.warps[0] * self.warps[1]
+
+    @property
+    def threads(self) -> int:
+        return 32 * (self.consumers + 1)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A and B in a stage."""
+        return sum(self.tile) * 128
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block: the ring, and two mbarriers per stage."""
+        return self.stages * (self.stage_bytes + 16)
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        more = differing(self, {"batch": "-b", "mx": "-mx"}) + f"-w{by(self.warps)}" * (self.warps != (2, 2))
+        more += f"-{self.output}" * (self.result != self.elements[0])
+        majors = "".join(x[0] for x in self.majors)
+        tile = by((*self.tile, self.depth))
+        return f"{self.element}-{tile}-{self.stages}-{majors}-sm120{more}{self.epilogue.suffix}"
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        a, b = self.elements
+        if not ((a == b and a in ("f16", "bf16")) or (a in _FP8 and b in _FP8)):
+            raise ValueError(f"element {self.element!r} is not supported; use f16, bf16, or two of {', '.join(_FP8)}")
+        if self.mx and BITS[a] != 8:
+            raise ValueError(f"mx=True needs 8-bit floats, got {self.element}")
+        if BITS[a] == 8 and self.majors != ("k", "k"):
+            raise ValueError(f"majors are {self.majors}; 8-bit operands must be contiguous along K")
+        if self.result not in ("f16", "bf16", "f32"):
+            raise ValueError(f"output {self.result!r} is not supported; use f16, bf16 or f32")
+        (m, n), (wm, wn) = self.tile, self.warps
+        if m % (16 * wm) or n % (16 * wn) or self.stages < 2:
+            raise ValueError(
+                f"a tile of {m} x {n} must be a multiple of 16 x 16 for each of {wm} x {wn} warps, with at least 2 "
+                f"stages, got {self.stages} stages"
+            )
+        limit, staged = TARGETS[CHIP].shared, TileStore.size(number(self.result), 16 * wm, n)
+        if self.shared_bytes > limit or staged > self.stages * self.stage_bytes:
+            raise ValueError(
+                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory; sm_120 has {limit} per block"
+            )
+        self.epilogue.check()
+
+
+DEFAULT = Sm120Config()
+
+
+@cute.jit(options=f"--gpu-arch {CHIP}")
+def launch(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, scale_a: cute.Tensor | None = None,
+    scale_b: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
+    config: cute.Constexpr[Any] = DEFAULT,
+):  # fmt: skip
+    """Launch one block per tile of C. The arguments after ``scale_b`` belong to the epilogue."""
+    c, addends = config, Addends(source, bias, alpha, beta, operands)
+    c.check()
+    c.epilogue.check_shapes(C, addends, pairs=False)
+    for name, x, element in zip("ABC", (A, B, C), (*c.elements, c.result)):
+        if x.element_type is not number(element):
+            raise ValueError(f"launch: {name} must be of {element}, got {x}")
+    if C.leading_dim == 0:
+        raise ValueError(f"launch: C must have contiguous rows, got {C}")
+    if c.mx:
+        for name, x, rows in (("scale_a", scale_a, A), ("scale_b", scale_b, B)):
+            assert x.shape[0] == rows.shape[0], f"{name} must have one row per row of the matrix"
+            assert x.shape[1] == cute.ceil_div(A.shape[1], VECTOR), f"{name} must have one column per 32 of K"
+    matrices = check_extents(A, B, C)
+    (m, n), k = c.tile, c.depth
+    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.elements[0]], whole=False)
+    promised = [
+        cute.promise(x, by_rows if major == "k" else by_columns, align=16).view for x, major in zip((A, B), c.majors)
+    ]
+    rings = [_ring(x, rows, c) for x, rows in zip(promised, (m, n))]
+    loads = [_load_map(x, ring, (rows, k), c) for x, ring, rows in zip(promised, rings, (m, n))]
+    raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), c.group, matrices=matrices)
+    k_tiles = cute.ceil_div(A.shape[1], k)
+    gemm(loads, rings, C, raster, k_tiles, (scale_a, scale_b), addends, c).launch(grid=raster.count(), block=c.threads)
+
+
+def _ring(matrix: Any, rows: int, c: Sm120Config) -> Any:
+    """Return the shared-memory layout (rows, K, stages) of an operand's stages: 128-byte lines, swizzled."""
+    order = utils.LayoutEnum.from_tensor(matrix)
+    return hopper.make_smem_layout_a(order, (rows, None, c.depth), matrix.element_type, c.stages)
+
+
+def _load_map(matrix: Any, ring: Any, tile: tuple[int, int], c: Sm120Config) -> Any:
+    """Return the TMA atom that loads tiles of a matrix, and its coordinate tensor."""
+    tiler = (*tile, 1) if c.batch else tile
+    box = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), len(tiler))
+    stage = cute.make_composed_layout(ring.inner, 0, box)
+    return cpasync.make_tiled_tma_atom(cpasync.G2S(), matrix, stage, tiler, l2_promotion=128)
+
+
+@cute.kernel(min_blocks=1)
+def gemm(
+    loads: Any, rings: Any, C: cute.Tensor, raster: utils.GroupedRaster, k_tiles: cute.Int32, scales: Any,
+    addends: Addends, config: cute.Constexpr[Any],
+):  # fmt: skip
+    """Compute a tile of C."""
+    c, thread = config, cute.arch.thread_idx().x
+    (m, n), k = c.tile, c.depth
+    row, column, *matrix = raster.place(cute.arch.block_idx().x)
+    index = matrix[0] if matrix else None
+    sA, sB = (
+        cute.smem_tensor(number(element), ring.outer, 1024, ring.inner) for element, ring in zip(c.elements, rings)
+    )
+    a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.majors[0] == "k", batch=c.batch)
+    b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.majors[1] == "k", batch=c.batch)
+    ring = pipeline.PipelineTmaAsync.create(
+        num_stages=c.stages, producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, c.consumers), tx_count=c.stage_bytes,
+    )  # fmt: skip
+    producer, consumer = ring.make_participants()
+    products = Products(c, sA, sB, thread, scales, (row, column))
+    if cute.arch.warp_idx() == c.consumers:
+        if cute.arch.elect_one():
+            for i in range(k_tiles):
+                slot = producer.acquire_and_advance()
+                a.fetch(slot.index, slot.barrier, row, i, index)
+                b.fetch(slot.index, slot.barrier, column, i, index)
+    else:
+        for i in range(k_tiles):
+            slot = consumer.wait_and_advance()
+            products.multiply(slot.index, i)
+            cute.arch.sync_warp()  # one lane releases the stage, which all lanes have read
+            slot.release()
+    _, _, C, addends = of_matrix(None, None, C, addends, matrix)
+    _store(c, products, C, addends, (row, column), sA.iterator, index)
+
+
+class Products:
+    """Main loop of the consumer warps: fragments that ``ldmatrix`` loads, and their accumulator."""
+
+    def __init__(self, c: Sm120Config, sA: Any, sB: Any, thread: Any, scales: Any, where: tuple[Any, Any]):
+        self.c, kinds = c, [number(x) for x in c.elements]
+        narrow = kinds[0].width == 8
+        self.step = 32 if narrow else 16
+        wm, wn = c.warps
+        if c.mx:
+            op: Any = warp.MmaMXF8F6F4Op(*kinds)
+        else:
+            op = warp.MmaF8F6F4Op(*kinds) if narrow else warp.MmaF16BF16Op(kinds[0], cute.Float32)
+        # Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
+        self.mma = cute.make_tiled_mma(op, (wm, wn, 1), (16 * wm, 16 * wn, None if c.mx else self.step))
+        # The producer warp takes the place of the first consumer warp, but computes nothing.
+        self.mine = thread < 32 * c.consumers
+        self.thread = thread % (32 * c.consumers)
+        self.part = self.mma.get_slice(self.thread)
+        self.acc = self.mma.make_fragment_C(self.mma.partition_shape_C(c.tile))
+        self.acc.fill(0)
+        self.rA = self.mma.make_fragment_A(self.part.partition_A(sA[None, None, 0]))
+        self.rB = self.mma.make_fragment_B(self.part.partition_B(sB[None, None, 0]))
+        copies = []
+        for kind, major, make, ring, fragment in (
+            (kinds[0], c.majors[0], cute.make_tiled_copy_A, sA, self.rA),
+            (kinds[1], c.majors[1], cute.make_tiled_copy_B, sB, self.rB),
+        ):
+            load = warp.LdMatrix8x16x8bOp if narrow else warp.LdMatrix8x8x16bOp
+            copy = make(cute.make_copy_atom(load(major == "mn", 4), kind), self.mma)
+            copies.append((copy, copy.get_slice(self.thread).partition_S(ring), copy.retile(fragment)))
+        self.copies = copies
+        self.factors: Any = ()
+        if c.mx:
+            (m, n), blocks = c.tile, c.depth // VECTOR
+            a, b = (cute.recast_tensor(x, cute.Float8E8M0FNU) for x in scales)
+            self.factors = (
+                Factors(a, (m, blocks), where[0], self.part.partition_SFA, self.mma.make_fragment_SFA),
+                Factors(b, (n, blocks), where[1], self.part.partition_SFB, self.mma.make_fragment_SFB),
+            )
+
+    def multiply(self, stage: Any, tile: Any) -> None:
+        """Multiply a stage, which holds tile ``tile`` of K."""
+        for one in self.factors:
+            one.load(tile)
+        for j in range(self.c.depth // self.step):
+            for copy, source, target in self.copies:
+                cute.copy(copy, source[None, None, j, stage], target[None, None, j])
+            at = (None, None, j)
+            if self.c.mx:
+                sfa, sfb = (factors.held[at] for factors in self.factors)
+                cute.gemm(self.mma, self.acc, [self.rA[at], sfa], [self.rB[at], sfb], accumulate=True)
+            else:
+                cute.gemm(self.mma, self.acc, self.rA[at], self.rB[at], accumulate=True)
+
+
+class Factors:
+    """Scale factors of one operand that a thread holds for a stage.
+
+    Args:
+        matrix: The factors (rows, K / 32).
+        tile: Rows and factors per row of a stage.
+        row: Row of the tile, in tiles.
+        partition, fragment: Functions of the tiled MMA for this operand.
+    """
+
+    def __init__(self, matrix: Any, tile: tuple[int, int], row: Any, partition: Any, fragment: Any):
+        self.matrix = matrix
+        self.parts = partition(cute.local_tile(matrix, tile, (row, None)))
+        self.ids = partition(cute.local_tile(cute.make_identity_tensor(matrix.shape), tile, (row, None)))
+        self.held = fragment(self.parts[None, None, None, 0])
+
+    def load(self, tile: Any) -> None:
+        """Load the factors of a tile of K. Those past the end are 1, since their elements of A or B are 0."""
+        source, ids = self.parts[None, None, None, tile], self.ids[None, None, None, tile]
+        for i in range(cute.size(self.held)):  # held in registers, so the passes unroll this loop
+            self.held[i] = cute.Float8E8M0FNU(1.0)
+            if cute.elem_less(ids[i], self.matrix.shape):
+                self.held[i] = source[i]
+
+
+def _store(
+    c: Sm120Config, products: Products, C: Any, addends: Addends, where: tuple[Any, Any], memory: Any, matrix: Any
+) -> None:
+    """Apply the epilogue to the accumulator and store it through the ring, which all warps have read."""
+    acc = products.acc
+    if c.epilogue.active:
+        ids = products.part.partition_C(cute.local_tile(cute.make_identity_tensor(C.shape), c.tile, where))
+        fused = Fused(c.epilogue, addends)
+        acc = fused.taken(acc)
+        if products.mine:
+            fused.apply_each(acc, ids, matrix)
+    out = cute.make_rmem_tensor_like(acc, C.element_type)
+    out.store(acc.load().to(C.element_type))
+    memory = cute.recast_ptr(memory, cute.make_swizzle(0, 4, 3), cute.Uint8)
+    store = TileStore(C, c.tile, where, products.part, 16 * c.warps[0], memory, cute.arch.thread_idx().x, c.threads)
+    store.write(out, products.mine)
+
+
+@printed
+def sm120_gemm_text(config: Sm120Config | None = None) -> cute.Compiled:
+    """Trace the kernel and the host function ``launch(A, B, C)``, followed by the arguments of the epilogue."""
+    c = config or DEFAULT
+    c.check()
+    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.elements[0]], whole=False)
+    rows, _ = layouts_of(batch=c.batch)
+    a, b = (
+        cute.Tensor[number(element), by_rows if major == "k" else by_columns, "align<16>"]
+        for element, major in zip(c.elements, c.majors)
+    )
+    behind: dict[str, Any] = {}
+    if c.mx:
+        behind |= {name: cute.Tensor[cute.Uint8, "(?,?):(?,1)"] for name in ("scale_a", "scale_b")}
+    behind |= c.epilogue.arguments(c.result, batch=c.batch, vectors=False)
+    return cute.trace(launch, a, b, cute.Tensor[number(c.result), rows], **behind, config=c)

@@ -1,0 +1,179 @@
+"""GEMM kernels for sm_120 on the CPU interpreter and in ptxas; they have never run on the chip."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arch_support import find_ptxas
+
+from cute_dialect import op
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.sm120 import VECTOR, Sm120Config, sm120_gemm_text
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.compiler import compile_lazily
+from cute_dialect.runtime.launch import CompiledModule
+
+DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+CHECKS = ("race", "uninit", "sync", "oob")
+SCHEDULES = ("round-robin", "reverse", "adversarial", "random")
+SMALL: dict[str, Any] = {"tile": (64, 64), "stages": 2}
+CONFIGS = [
+    Sm120Config("bf16", output="f32", **SMALL),
+    Sm120Config("f16", majors=("mn", "mn"), output="f32", **SMALL),
+    Sm120Config("bf16", majors=("k", "mn"), **SMALL, batch=True),
+    Sm120Config("f8E4M3FN", output="bf16", **SMALL),
+    Sm120Config("f8E4M3FN_f8E5M2", output="f32", mx=True, **SMALL),
+    Sm120Config("f16", tile=(64, 32), warps=(2, 1), stages=3),
+]
+
+
+@cache
+def compiled(config: Sm120Config) -> CompiledModule:
+    return compile_lazily(sm120_gemm_text(config), config.name, chip="sm_120a")
+
+
+def matrix(rng: np.random.Generator, element: str, shape: tuple[int, ...], major: str = "k") -> np.ndarray:
+    """Return small integers with 16-byte aligned rows, or columns if those are contiguous.
+
+    The last mode is a batch.
+    """
+    if major == "mn":
+        return matrix(rng, element, (shape[1], shape[0], *shape[2:]), "k").swapaxes(0, 1)
+    rows, columns, *batch = shape
+    storage = np.zeros((*batch, rows, -(-columns // 16) * 16), DTYPES[element])
+    storage[..., :columns] = rng.integers(-3, 4, (*batch, rows, columns))
+    return np.moveaxis(storage[..., :columns], 0, -1) if batch else storage[..., :columns]
+
+
+def arguments(c: Sm120Config, m: int, n: int, k: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return A, B, poisoned C and the factors, and the expected C."""
+    rng, batch = np.random.default_rng(m + n + k), (3,) if c.batch else ()
+    a, b = (
+        matrix(rng, element, (rows, k, *batch), major)
+        for element, rows, major in zip(c.elements, (m, n), c.majors)
+    )  # fmt: skip
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    factors: list[np.ndarray] = []
+    if c.mx:
+        factors = [rng.integers(124, 131, (rows, -(-k // VECTOR))).astype(np.uint8) for rows in (m, n)]
+        x, y = (v * np.repeat(2.0 ** (f - 127.0), VECTOR, 1)[:, :k] for v, f in zip((x, y), factors))
+    wanted = np.einsum("mk...,nk...->mn...", x, y).astype(DTYPES[c.result])
+    out = np.full((*batch, m, n), 77, DTYPES[c.result])
+    return [a, b, np.moveaxis(out, 0, -1) if batch else out, *factors], wanted
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("bf16-64x64x64-2-kk-sm120-f32")
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.name)
+def test_products_are_exact(config: Sm120Config) -> None:
+    kernel = compiled(config).kernel("launch")
+    for m, n, k in ((70, 50, config.depth + 24), (64, 64, 3 * config.depth), (5, 3, 8)):
+        given, wanted = arguments(config, m, n, k)
+        kernel(*given, device="cpu", checks=CHECKS)
+        assert np.array_equal(given[2], wanted), (m, n, k)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[4]], ids=lambda c: c.name)
+def test_every_schedule(config: Sm120Config, schedule: str) -> None:
+    """One stage, and more stages than the ring has."""
+    kernel = compiled(config).kernel("launch")
+    for k in (8, 5 * config.depth + 40):
+        given, wanted = arguments(config, 66, 70, k)
+        kernel(*given, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
+        assert np.array_equal(given[2], wanted)
+
+
+@pytest.mark.slow
+def test_epilogue() -> None:
+    config = Sm120Config("bf16", output="f32", **SMALL, epilogue=Epilogue(alpha="arg", bias="n", activation="relu"))
+    kernel = compiled(config).kernel("launch")
+    given, wanted = arguments(config, 70, 50, 136)
+    bias = np.arange(50, dtype=np.float32) - 20
+    kernel(*given, bias, 0.5, device="cpu", checks=CHECKS)
+    assert np.array_equal(given[2], np.maximum(0.5 * wanted + bias, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "config",
+    [
+        Sm120Config("bf16"),
+        Sm120Config("f16", majors=("k", "mn"), output="f32"),
+        Sm120Config("f8E4M3FN", output="bf16"),
+        Sm120Config("f8E4M3FN", output="bf16", mx=True),
+        Sm120Config("bf16", tile=(64, 64)),
+    ],
+    ids=lambda c: c.name,
+)
+def test_ptxas_spills_nothing(config: Sm120Config, tmp_path: Path) -> None:
+    (code,) = compile(sm120_gemm_text(config), chip="sm_120a", emit="ptx", cache=False).artifact.code
+    (tmp_path / "k.ptx").write_text(code.ptx)
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    run = [ptxas, "-arch=sm_120a", "-v", str(tmp_path / "k.ptx"), "-o", str(tmp_path / "k.cubin")]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in said and "warning" not in said
+    kind = "kind::mxf8f6f4" if config.mx else "kind::f8f6f4" if "f8" in config.element else "f32"
+    (m, n), steps = config.tile, 4
+    assert len(re.findall(rf"mma\.sync\S*{kind}", code.ptx)) == m // 32 * (n // 16) * steps
+
+
+def test_a_plan_for_sm_120() -> None:
+    plan = op.Gemm(
+        element_A="bf16", element_B="bf16", layout_A="row", layout_B="row", element_C="void", layout_C="row",
+        element_D="f32", layout_D="row", kernel_cc=120,
+    )  # fmt: skip
+    assert str(plan.explain((4096, 2048), (2048, 1000))).splitlines() == [
+        "Gemm on sm_120a: M 4096, N 1000, K 2048, bf16 to f32, majors k and n",
+        "  kernel    bf16-128x128x64-3-km-sm120-f32-sm_120a: TMA can read both operands",
+        "  status    assembled and interpreted, never run on the chip",
+        "  blocks    256 of 98352 bytes of shared memory",
+        "  work      16.8 GFLOP, 37.3 MB (tensor cores, DRAM)",
+    ]
+    with pytest.raises(UnsupportedError, match="kernel_cc=100 is not supported; use 80, 90 or 120"):
+        op.Gemm(element="f16", layout="row", kernel_cc=100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("element", "layout_b"), [("bf16", "row"), ("f8E4M3FN", "column"), ("f16", "column")])
+@pytest.mark.parametrize("layout_d", ["row", "column"])
+def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = matrix(rng, element, (70, 200)), matrix(rng, element, (200, 50), "k" if layout_b == "row" else "mn")
+    d = np.full((70, 50), 7, np.float32) if layout_d == "row" else np.full((50, 70), 7, np.float32).T
+    plan = op.Gemm(
+        element_A=element, element_B=element, layout_A="row", layout_B=layout_b, element_C="void", layout_C=layout_d,
+        element_D="f32", layout_D=layout_d, kernel_cc=120,
+    )  # fmt: skip
+    plan.run(a, b, None, d, device="cpu", checks=CHECKS)
+    assert np.array_equal(d, a.astype(np.float64) @ b.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Sm120Config("f8E4M3FN", majors=("k", "mn"), output="f32"), "8-bit operands must be contiguous along K"),
+        (Sm120Config("bf16", mx=True), "mx=True needs 8-bit floats, got bf16"),
+        (Sm120Config("tf32"), "element 'tf32' is not supported"),
+        (Sm120Config("bf16", stages=4), "4 stages need 131136 bytes of shared memory; sm_120 has 101376 per block"),
+        (Sm120Config("bf16", tile=(100, 128)), "a tile of 100 x 128 must be a multiple of 16 x 16"),
+        (Sm120Config("f8E4M3FN"), "output 'f8E4M3FN' is not supported"),
+    ],
+    ids=range(6),
+)
+def test_errors(config: Sm120Config, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config.check()
