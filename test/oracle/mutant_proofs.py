@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mutant_kernels import Subject
 from mutations import EFFECTS, Mutation, crossed, has_effect
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
 STORES = ("nvvm.cp.async.bulk.tensor.global.shared.cta",)
@@ -282,6 +282,27 @@ def _ahead(subject: Subject, mutation: Mutation, op: Operation) -> str:
         return ""
     effects = [o for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)]
     return subject.ahead if [o.name for o in effects] == ["llvm.load"] else ""
+
+
+def _stored_result(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A barrier was moved before stores to global memory that no thread reads."""
+    if mutation.what != "nvvm.barrier0 earlier":
+        return ""
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
+    if not effects or any(o.name != "llvm.store" or not _is_global(o.operands[1].type) for o in effects):
+        return ""
+    function = op.parent_op()
+    while function is not None and not function.name.endswith("func"):
+        function = function.parent_op()
+    following = list(function.walk()) if function is not None else []
+    following = following[next(i for i, o in enumerate(following) if o is op) :]
+    if any(o.name in LOADS or (o.name == "llvm.load" and _is_global(o.operands[0].type)) for o in following):
+        return ""
+    return "the results that it crosses are in global memory, which no thread reads after the barrier (bar)"
+
+
+def _is_global(pointer: Attribute) -> bool:
+    return str(pointer) == "!llvm.ptr<1>"
 
 
 def _regrouped(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -691,6 +712,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _at_begin,
     _passed,
     _known_already,
+    _stored_result,
     _at_the_end,
     _same,
 )

@@ -10,8 +10,8 @@ stage the ring holds the result, so that rows of C are stored in whole lines.
     f8E4M3FN …       16x8x32, kind f8f6f4            f32           k
     the same, mx     16x8x32, kind mxf8f6f4          f32           k
 
-With ``mx`` the launch takes two more matrices of bytes, ``scale_a`` (M, K/32) and ``scale_b`` (N, K/32). They hold the
-f8E8M0FNU factors of 32 elements along K.
+With ``mx``, :func:`launch_mx` takes two more matrices of bytes, ``scale_a`` (M, K/32) and ``scale_b`` (N, K/32). They
+hold the f8E8M0FNU factors of 32 elements along K.
 
 TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
 interpreted, but never run on the chip.
@@ -22,6 +22,7 @@ interpreted, but never run on the chip.
 
 # pyright: basic, reportOptionalMemberAccess=false
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -106,8 +107,8 @@ class Sm120Config(NamedTuple):
         a, b = self.elements
         if not ((a == b and a in ("f16", "bf16")) or (a in _FP8 and b in _FP8)):
             raise ValueError(f"element {self.element!r} is not supported; use f16, bf16, or two of {', '.join(_FP8)}")
-        if self.mx and BITS[a] != 8:
-            raise ValueError(f"mx=True needs 8-bit floats, got {self.element}")
+        if self.mx and (BITS[a] != 8 or self.epilogue.active or self.batch):
+            raise ValueError(f"mx=True needs 8-bit floats, and no batch or epilogue; got {self.name}")
         if BITS[a] == 8 and self.majors != ("k", "k"):
             raise ValueError(f"majors are {self.majors}; 8-bit operands must be contiguous along K")
         if self.result not in ("f16", "bf16", "f32"):
@@ -131,24 +132,54 @@ DEFAULT = Sm120Config()
 
 @cute.jit(options=f"--gpu-arch {CHIP}")
 def launch(
-    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, scale_a: cute.Tensor | None = None,
-    scale_b: cute.Tensor | None = None, source: cute.Tensor | None = None, bias: cute.Tensor | None = None,
-    alpha: cute.Float32 | None = None, beta: cute.Float32 | None = None, operands: Any = None,
-    config: cute.Constexpr[Any] = DEFAULT,
-):  # fmt: skip
-    """Launch one block per tile of C. The arguments after ``scale_b`` belong to the epilogue."""
-    c, addends = config, Addends(source, bias, alpha, beta, operands)
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None,
+    beta: cute.Float32 | None = None,
+    operands: object = None,
+    config: cute.Constexpr[Sm120Config] = DEFAULT,
+):
+    """Launch one block per tile of C. The arguments after C belong to the epilogue."""
+    addends = Addends(source, bias, alpha, beta, operands)
+    config.epilogue.check_shapes(C, addends, pairs=False)
+    _launch(A, B, C, None, addends, config)
+
+
+@cute.jit(name="launch", options=f"--gpu-arch {CHIP}")
+def launch_mx(
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    scale_a: cute.Tensor,
+    scale_b: cute.Tensor,
+    config: cute.Constexpr[Sm120Config] = DEFAULT,
+):
+    """Launch one block per tile of C, with scale factors of A and B."""
+    for name, x, rows in (("scale_a", scale_a, A), ("scale_b", scale_b, B)):
+        assert x.shape[0] == rows.shape[0], f"{name} must have one row per row of the matrix"
+        assert x.shape[1] == cute.ceil_div(A.shape[1], VECTOR), f"{name} must have one column per 32 of K"
+    _launch(A, B, C, (scale_a, scale_b), Addends(), config)
+
+
+def _launch(
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    scales: tuple[cute.Tensor, cute.Tensor] | None,
+    addends: Addends,
+    c: Sm120Config,
+) -> None:
     c.check()
-    c.epilogue.check_shapes(C, addends, pairs=False)
+    if c.mx != (scales is not None):
+        raise ValueError(f"launch: mx={c.mx}; use launch_mx for scale factors, and launch without them")
     for name, x, element in zip("ABC", (A, B, C), (*c.elements, c.result)):
         if x.element_type is not number(element):
             raise ValueError(f"launch: {name} must be of {element}, got {x}")
     if C.leading_dim == 0:
         raise ValueError(f"launch: C must have contiguous rows, got {C}")
-    if c.mx:
-        for name, x, rows in (("scale_a", scale_a, A), ("scale_b", scale_b, B)):
-            assert x.shape[0] == rows.shape[0], f"{name} must have one row per row of the matrix"
-            assert x.shape[1] == cute.ceil_div(A.shape[1], VECTOR), f"{name} must have one column per 32 of K"
     matrices = check_extents(A, B, C)
     (m, n), k = c.tile, c.depth
     by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.elements[0]], whole=False)
@@ -159,18 +190,21 @@ def launch(
     loads = [_load_map(x, ring, (rows, k), c) for x, ring, rows in zip(promised, rings, (m, n))]
     raster = utils.GroupedRaster(cute.ceil_div(C.shape[:2], (m, n)), c.group, matrices=matrices)
     k_tiles = cute.ceil_div(A.shape[1], k)
-    gemm(loads, rings, C, raster, k_tiles, (scale_a, scale_b), addends, c).launch(grid=raster.count(), block=c.threads)
+    gemm(loads, rings, C, raster, k_tiles, scales, addends, c).launch(grid=raster.count(), block=c.threads)
 
 
-def _ring(matrix: Any, rows: int, c: Sm120Config) -> Any:
+def _ring(matrix: cute.Tensor, rows: int, c: Sm120Config) -> cute.Layout | cute.ComposedLayout:
     """Return the shared-memory layout (rows, K, stages) of an operand's stages: 128-byte lines, swizzled."""
     order = utils.LayoutEnum.from_tensor(matrix)
     return hopper.make_smem_layout_a(order, (rows, None, c.depth), matrix.element_type, c.stages)
 
 
-def _load_map(matrix: Any, ring: Any, tile: tuple[int, int], c: Sm120Config) -> Any:
+def _load_map(
+    matrix: cute.Tensor, ring: cute.Layout | cute.ComposedLayout, tile: tuple[int, int], c: Sm120Config
+) -> tuple[cute.CopyAtom, cute.Tensor]:
     """Return the TMA atom that loads tiles of a matrix, and its coordinate tensor."""
     tiler = (*tile, 1) if c.batch else tile
+    assert isinstance(ring, cute.ComposedLayout)
     box = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), len(tiler))
     stage = cute.make_composed_layout(ring.inner, 0, box)
     return cpasync.make_tiled_tma_atom(cpasync.G2S(), matrix, stage, tiler, l2_promotion=128)
@@ -178,9 +212,15 @@ def _load_map(matrix: Any, ring: Any, tile: tuple[int, int], c: Sm120Config) -> 
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    loads: Any, rings: Any, C: cute.Tensor, raster: utils.GroupedRaster, k_tiles: cute.Int32, scales: Any,
-    addends: Addends, config: cute.Constexpr[Any],
-):  # fmt: skip
+    loads: Any,
+    rings: Any,
+    C: cute.Tensor,
+    raster: utils.GroupedRaster,
+    k_tiles: cute.Int32,
+    scales: Any,
+    addends: Addends,
+    config: cute.Constexpr[Sm120Config],
+):
     """Compute a tile of C."""
     c, thread = config, cute.arch.thread_idx().x
     (m, n), k = c.tile, c.depth
@@ -192,9 +232,11 @@ def gemm(
     a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.majors[0] == "k", batch=c.batch)
     b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.majors[1] == "k", batch=c.batch)
     ring = pipeline.PipelineTmaAsync.create(
-        num_stages=c.stages, producer_group=1,
-        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, c.consumers), tx_count=c.stage_bytes,
-    )  # fmt: skip
+        num_stages=c.stages,
+        producer_group=1,
+        consumer_group=pipeline.CooperativeGroup(pipeline.Agent.Thread, c.consumers),
+        tx_count=c.stage_bytes,
+    )
     producer, consumer = ring.make_participants()
     products = Products(c, sA, sB, thread, scales, (row, column))
     if cute.arch.warp_idx() == c.consumers:
@@ -216,13 +258,21 @@ def gemm(
 class Products:
     """Main loop of the consumer warps: fragments that ``ldmatrix`` loads, and their accumulator."""
 
-    def __init__(self, c: Sm120Config, sA: Any, sB: Any, thread: Any, scales: Any, where: tuple[Any, Any]):
+    def __init__(
+        self,
+        c: Sm120Config,
+        sA: cute.Tensor,
+        sB: cute.Tensor,
+        thread: cute.Int32,
+        scales: Sequence[cute.Tensor] | None,
+        where: tuple[cute.Int32, cute.Int32],
+    ):
         self.c, kinds = c, [number(x) for x in c.elements]
         narrow = kinds[0].width == 8
         self.step = 32 if narrow else 16
         wm, wn = c.warps
         if c.mx:
-            op: Any = warp.MmaMXF8F6F4Op(*kinds)
+            op = warp.MmaMXF8F6F4Op(*kinds)
         else:
             op = warp.MmaF8F6F4Op(*kinds) if narrow else warp.MmaF16BF16Op(kinds[0], cute.Float32)
         # Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
@@ -244,8 +294,8 @@ class Products:
             copy = make(cute.make_copy_atom(load(major == "mn", 4), kind), self.mma)
             copies.append((copy, copy.get_slice(self.thread).partition_S(ring), copy.retile(fragment)))
         self.copies = copies
-        self.factors: Any = ()
-        if c.mx:
+        self.factors: tuple[Factors, ...] = ()
+        if scales is not None:
             (m, n), blocks = c.tile, c.depth // VECTOR
             a, b = (cute.recast_tensor(x, cute.Float8E8M0FNU) for x in scales)
             self.factors = (
@@ -253,7 +303,7 @@ class Products:
                 Factors(b, (n, blocks), where[1], self.part.partition_SFB, self.mma.make_fragment_SFB),
             )
 
-    def multiply(self, stage: Any, tile: Any) -> None:
+    def multiply(self, stage: cute.Int32, tile: cute.Int32 | int) -> None:
         """Multiply a stage, which holds tile ``tile`` of K."""
         for one in self.factors:
             one.load(tile)
@@ -278,13 +328,20 @@ class Factors:
         partition, fragment: Functions of the tiled MMA for this operand.
     """
 
-    def __init__(self, matrix: Any, tile: tuple[int, int], row: Any, partition: Any, fragment: Any):
+    def __init__(
+        self,
+        matrix: cute.Tensor,
+        tile: tuple[int, int],
+        row: cute.Int32,
+        partition: Callable[[cute.Tensor], cute.Tensor],
+        fragment: Callable[[cute.Tensor], cute.Tensor],
+    ):
         self.matrix = matrix
         self.parts = partition(cute.local_tile(matrix, tile, (row, None)))
         self.ids = partition(cute.local_tile(cute.make_identity_tensor(matrix.shape), tile, (row, None)))
         self.held = fragment(self.parts[None, None, None, 0])
 
-    def load(self, tile: Any) -> None:
+    def load(self, tile: cute.Int32 | int) -> None:
         """Load the factors of a tile of K. Those past the end are 1, since their elements of A or B are 0."""
         source, ids = self.parts[None, None, None, tile], self.ids[None, None, None, tile]
         for i in range(cute.size(self.held)):  # held in registers, so the passes unroll this loop
@@ -294,7 +351,13 @@ class Factors:
 
 
 def _store(
-    c: Sm120Config, products: Products, C: Any, addends: Addends, where: tuple[Any, Any], memory: Any, matrix: Any
+    c: Sm120Config,
+    products: Products,
+    C: cute.Tensor,
+    addends: Addends,
+    where: tuple[cute.Int32, cute.Int32],
+    memory: cute.Pointer,
+    matrix: cute.Int32 | None,
 ) -> None:
     """Apply the epilogue to the accumulator and store it through the ring, which all warps have read."""
     acc = products.acc
@@ -322,8 +385,9 @@ def sm120_gemm_text(config: Sm120Config | None = None) -> cute.Compiled:
         cute.Tensor[number(element), by_rows if major == "k" else by_columns, "align<16>"]
         for element, major in zip(c.elements, c.majors)
     )
-    behind: dict[str, Any] = {}
+    target = cute.Tensor[number(c.result), rows]
     if c.mx:
-        behind |= {name: cute.Tensor[cute.Uint8, "(?,?):(?,1)"] for name in ("scale_a", "scale_b")}
-    behind |= c.epilogue.arguments(c.result, batch=c.batch, vectors=False)
-    return cute.trace(launch, a, b, cute.Tensor[number(c.result), rows], **behind, config=c)
+        factors_of_rows = cute.Tensor[cute.Uint8, "(?,?):(?,1)"]
+        return cute.trace(launch_mx, a, b, target, scale_a=factors_of_rows, scale_b=factors_of_rows, config=c)
+    behind = c.epilogue.arguments(c.result, batch=c.batch, vectors=False)
+    return cute.trace(launch, a, b, target, **behind, config=c)

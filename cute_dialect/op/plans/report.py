@@ -27,8 +27,8 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_sev
 from cute_dialect.op.problems.pointer_arrays import with_epilogue as bind_epilogue
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
-from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.backends import backend_of
+from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.descriptions import ALONE, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
@@ -86,10 +86,9 @@ def explained(
     backend = backend_of(kernel)
     if backend.status:
         m, n, _ = td.threadblock_shape
-        found = replace(
-            found, gpu=backend.target, status=backend.status, why=why or "TMA can read both operands", bound=0.0,
-            grid=-(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch), shared_memory=td.stages * ((m + n) * 128 + 16),
-        )  # fmt: skip
+        why, grid = why or "TMA can read both operands", -(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch)
+        found = replace(found, gpu=backend.target, status=backend.status, why=why, bound=0.0, grid=grid)
+        found = replace(found, shared_memory=td.stages * ((m + n) * 128 + 16))
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

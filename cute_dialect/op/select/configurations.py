@@ -401,9 +401,15 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
     wm, wn, wk = td.warp_count or (2, 2, 1)
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
     config = Sm120Config(
-        a if a == b else f"{a}_{b}", (m, n), (wm, wn), td.stages or 3, _k_or_mn(asked.majors),
-        8 if swizzle is None else swizzle.group, asked.batch, asked.output,
-    )  # fmt: skip
+        a if a == b else f"{a}_{b}",
+        (m, n),
+        (wm, wn),
+        td.stages or 3,
+        _k_or_mn(asked.majors),
+        8 if swizzle is None else swizzle.group,
+        asked.batch,
+        asked.output,
+    )
     if not sm120_tiles(asked) or k != config.depth or wk != 1 or td.parts > 1 or td.tile_scheduler is not None:
         raise UnsupportedError(
             f"Gemm: the tile {td.name} is not supported for {_elements(asked)} on sm_120; use f16, bf16 or 8-bit "

@@ -166,7 +166,7 @@ def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str) -> N
     ("config", "message"),
     [
         (Sm120Config("f8E4M3FN", majors=("k", "mn"), output="f32"), "8-bit operands must be contiguous along K"),
-        (Sm120Config("bf16", mx=True), "mx=True needs 8-bit floats, got bf16"),
+        (Sm120Config("bf16", mx=True), "mx=True needs 8-bit floats, and no batch or epilogue; got bf16-128x128x64"),
         (Sm120Config("tf32"), "element 'tf32' is not supported"),
         (Sm120Config("bf16", stages=4), "4 stages need 131136 bytes of shared memory; sm_120 has 101376 per block"),
         (Sm120Config("bf16", tile=(100, 128)), "a tile of 100 x 128 must be a multiple of 16 x 16"),
