@@ -23,7 +23,7 @@ interpreted, but never run on the chip.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
@@ -212,12 +212,12 @@ def _load_map(
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    loads: Any,
-    rings: Any,
+    loads: Sequence[object],
+    rings: Sequence[cute.ComposedLayout],
     C: cute.Tensor,
     raster: utils.GroupedRaster,
     k_tiles: cute.Int32,
-    scales: Any,
+    scales: Sequence[cute.Tensor] | None,
     addends: Addends,
     config: cute.Constexpr[Sm120Config],
 ):
