@@ -39,6 +39,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: correct\n"),
         ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: correct\n"),
     ],
+    "dynamic_tiles.py": [("", "round-robin: correct\nreverse: correct\nrandom: correct\nadversarial: correct\n")],
     "hello.py": [
         ("", "1000 sums on the CPU interpreter, all correct:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),
