@@ -62,6 +62,21 @@ def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) ->
     return compiled_kernel(kernel.name, text, key=kernel.name, elsewhere=elsewhere, cpu=cpu)
 
 
+def check_elements(call: str, found: Mapping[str, str], allowed: Sequence[str], others: Sequence[str] = ()) -> None:
+    """Raise DtypeError unless the first array has one of the ``allowed`` types, and the following ones the same type.
+
+    Args:
+        found: element types of arrays by name.
+        others: names of arrays whose type may differ.
+    """
+    (first, element), *_ = found.items()
+    if element not in allowed:
+        raise DtypeError(f"{call}: {first} has dtype {element}; it must have one of {', '.join(allowed)}")
+    for name, other in found.items():
+        if other != element and name not in others:
+            raise DtypeError(f"{call}: {name} has dtype {other}; it must have {element}, like {first}")
+
+
 class RowCall:
     """A call on arrays.  Arrays that are None are absent.
 
@@ -90,15 +105,7 @@ class RowCall:
         self.cpu, self.gpu, self._library = self._where.cpu, self._where.gpu, self._where.library
         self.first, self.x = next(iter(self.views.items()))
         self.element = self.x.dtype
-        if self.element not in elements:
-            raise DtypeError(
-                f"{name}: {self.first} has dtype {self.element}; it must have one of {', '.join(elements)}"
-            )
-        for key, view in self.views.items():
-            if view.dtype != self.element and key not in others:
-                raise DtypeError(
-                    f"{name}: {key} has dtype {view.dtype}; it must have {self.element}, like {self.first}"
-                )
+        check_elements(name, {key: view.dtype for key, view in self.views.items()}, elements, others)
 
     # -------------------------------------------------------------------------------------------------------- shapes
 

@@ -30,7 +30,7 @@ from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.kernels.attention.scores import LOG2_E
 from cute_dialect.op.arrays.library import random_state
 from cute_dialect.op.arrays.operand_views import overlap
-from cute_dialect.op.errors import AlignmentError, LayoutError, UnsupportedError
+from cute_dialect.op.errors import AlignmentError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.problems.attention import (
@@ -38,11 +38,13 @@ from cute_dialect.op.problems.attention import (
     DESCALES,
     LAYOUTS,
     Form,
+    check_longest,
     check_rising,
     dropout_of,
     element_unit,
     expanded_strides,
     is_readable,
+    numbers_of,
 )
 from cute_dialect.op.problems.flex_attention import KEY_LISTS
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
@@ -312,15 +314,32 @@ def _parts(form: Form, config: AttentionConfig) -> int:
 # ------------------------------------------------------------------------------------------------------------- launches
 
 
-def check_call(one: RowCall, form: Form) -> None:
-    """Raise DeviceError if the call needs a GPU and there is none.
+def check_call(one: RowCall, form: Form, longest_keys: int | None = None) -> None:
+    """Raise DeviceError if the call needs a GPU and there is none, and ShapeError if ``max_seqlen_k`` is too small.
 
     With ``CUTE_OP_CHECK=1`` also check the offsets of packed sequences in GPU memory, which waits for the GPU.
+
+    Args:
+        longest_keys: ``max_seqlen_k``.
     """
     one.check_gpu()
-    if form.packed and one.x.device >= 0 and flag("CUTE_OP_CHECK", False):
-        for key, rows in (("cu_seqlens_q", form.queries), ("cu_seqlens_k", form.keys)):
-            check_rising(key, one.on_host(key), rows)
+    is_used, on_gpu = "seqused_k" in one.views, one.x.device >= 0
+    if not form.packed:
+        if longest_keys is not None and longest_keys < form.keys and not form.page and not is_used:
+            raise ShapeError(
+                f"{one.name}: max_seqlen_k is {longest_keys}, but each sequence has {form.keys} keys; omit max_seqlen_k"
+            )
+        return
+    if on_gpu and not flag("CUTE_OP_CHECK", False):
+        return
+    limits = ("q", form.queries, form.longest), ("k", form.keys, None if is_used else longest_keys)
+    for letter, rows, longest in limits:
+        key = f"cu_seqlens_{letter}"
+        if key in one.views:
+            found = one.on_host(key) if on_gpu else numbers_of(one.views[key])
+            check_rising(key, found, rows)
+            if longest is not None:
+                check_longest(one.name, f"max_seqlen_{letter}", longest, found)
 
 
 def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:

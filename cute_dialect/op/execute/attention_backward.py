@@ -310,7 +310,7 @@ def _native_inputs(one: RowCall, form: Form, names: Sequence[str]) -> list[Any]:
 def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, Any]:
     """Compute the gradients of q, k and v to the arrays ``dq``, ``dk`` and ``dv`` of the call, or to new ones."""
     one.expect("dout", one.views["out"].shape)
-    check_call(one, way.problem.form)
+    check_call(one, way.problem.form, way.problem.longest_keys)
     shapes = [one.views[key].shape for key in ("q", "k", "v")]
     is_empty = any(0 in shape for shape in shapes)
     for name, shape in zip(GRADIENTS, shapes):

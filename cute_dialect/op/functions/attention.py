@@ -24,7 +24,7 @@ from cute_dialect.op.arrays.dtypes import checked_element, element_name, torch_n
 from cute_dialect.op.arrays.library import call_operator, is_autocast, scalar
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError, renamed
-from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
+from cute_dialect.op.execute.array_call import RowCall, RowKernel, check_elements, is_contiguous
 from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, state_of_call, way_of
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
@@ -104,9 +104,10 @@ def attention(
         layout: ``"bhsd"``, or ``"bshd"`` for arrays (B, S, H, D).
         cu_seqlens_q, cu_seqlens_k: offsets of packed sequences, i32 arrays (B + 1,) on the device of the other arrays,
             which are then (rows, H, D).  The call does not wait for them.
-        max_seqlen_q: rows of the longest sequence of ``q``; default: all rows.
-        max_seqlen_k: keys of the longest packed sequence, for the speed of gradients; default: that of ``q`` if both
-            have the same offsets, or all keys.
+        max_seqlen_q: rows of the longest sequence of ``q``, or more; default: all rows.
+        max_seqlen_k: keys of the longest packed sequence, or more, for the speed of gradients; default: that of ``q``
+            if both have the same offsets, or all keys.  A longer sequence is refused if the offsets are in CPU memory,
+            or with ``CUTE_OP_CHECK=1``; otherwise its last rows or keys may be skipped.
         seqused_k: number of keys of each sequence, i32 (B,).  Keys and values past it may have any bits.
         page_table: pages of each sequence, i32 (B, P): key j is row ``j % S'`` of page ``page_table[b, j // S']``.
             ``k`` and ``v`` have pages in place of sequences; ``layout`` orders their dimensions.  Pages of 8, 16, 32,
@@ -188,6 +189,8 @@ def attention(
     constants = dict(zip(OPTIONAL_ARRAYS[6:], more[6:])) | {"attention_chunk": attention_chunk or None}
     operators = _operators((q, k, v, sinks, mask), others, constants)
     if operators is not None:
+        # A compiled graph reports other errors when it runs, where callers such as flash_attn_func cannot rename them.
+        check_elements(CALL, {n: element_name(x.dtype) for n, x in (("q", q), ("k", k), ("v", v))}, ELEMENTS)
         direction, *bounds = visible_keys(causal, window)
         left, right = (-1 if x is None else x for x in bounds)
         logs = lse or q.is_cuda  # the kernel of the gradients reads them
@@ -223,7 +226,7 @@ def attended(
 
     Args:
         numbers: causal, scale, window, softcap, lse, layout, max_seqlen_q, kernel, split_keys, seqused_k_offset,
-            attention_chunk, dtype and dropout_p.
+            attention_chunk, dtype, dropout_p and, if there are more, deterministic and max_seqlen_k.
         more: the arrays of ``OPTIONAL_ARRAYS``, or None.
     """
 
@@ -250,9 +253,10 @@ def _launched(
     causal, scale, window, softcap, lse, layout, longest, kernel, split_keys, *given = numbers
     arrays = {"q": q, "k": k, "v": v, **dict(zip(OPTIONAL_ARRAYS, more)), "out": out}
     one = RowCall(CALL, arrays, device, (*OPTIONAL_ARRAYS, "out"), ELEMENTS, stream=stream, run=run)
+    longest_keys = given[5] if len(given) > 5 else None
     given = Numbers(softcap, *given[:4])
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, given)
-    check_call(one, form)
+    check_call(one, form, longest_keys)
     way = way_of(form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
@@ -424,7 +428,8 @@ def attention_backward(
         dout: gradient of the result.
         out, lse: results of :func:`cute_dialect.op.attention` with ``lse=True``.
         dlse: gradient of ``lse``, f32; None for zero.
-        max_seqlen_k: keys of the longest packed sequence, or more; default: all keys, which is slower.
+        max_seqlen_k: keys of the longest packed sequence, or more; default: all keys, which is slower.  Smaller
+            numbers are refused as in :func:`attention`.
         deterministic: add the parts of ``dq`` in a fixed order; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.

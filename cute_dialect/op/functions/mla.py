@@ -10,9 +10,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from cute_dialect.kernels.attention.latent_config import LatentConfig
+from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.array_call import RowCall
+from cute_dialect.op.execute.array_call import RowCall, check_elements
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.mla import choose_latent, computed_latent
 from cute_dialect.op.execute.recording import needs_gradients
@@ -26,6 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls."""
+_ELEMENTS = ("bf16", "f16")
 _TABLES = ("page_table", "seqused_k")
 
 
@@ -84,6 +86,8 @@ def mla_decode(
             if given is not None:
                 raise UnsupportedError(f"{MLA}: {name} is not supported with torch.compile; omit it")
         check_flag(MLA, "lse", lse)
+        # A compiled graph reports other errors when it runs, where flash_mla_with_kvcache cannot rename them.
+        check_elements(MLA, {n: element_name(x.dtype) for n, x in (("q", q), ("cache", cache))}, _ELEMENTS)
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
         def compute() -> Any:
@@ -114,7 +118,7 @@ def decoded(
     def compute() -> object:
         causal, scale, lse, longest, kernel, split_keys = numbers
         arrays = {"q": q, "cache": cache, "page_table": page_table, "seqused_k": seqused_k, "out": out}
-        one = RowCall(MLA, arrays, device, _TABLES, ("bf16", "f16"), stream=stream, run=run)
+        one = RowCall(MLA, arrays, device, _TABLES, _ELEMENTS, stream=stream, run=run)
         form = latent_form(one.views, causal, scale, lse, longest)
         one.check_gpu()
         way = choose_latent(form, kernel, split_keys, longest)

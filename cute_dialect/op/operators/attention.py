@@ -106,9 +106,11 @@ def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:
 def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
     """Return the result and ``lse``, which is empty if it is not needed; -1: no bound of the window."""
     q, k, v = inputs[:3]
-    causal, left, right, scale, layout, longest, softcap, _, _, dropout_p, lse, *numbers = inputs[_TENSORS + _CACHES :]
+    causal, left, right, scale, layout, longest, softcap, ordered, *more = inputs[_TENSORS + _CACHES :]
+    longest_keys, dropout_p, lse, *others = more
     mask = Mask(causal, left, right, scale, layout, longest)
-    numbers = (mask.direction, scale, mask.window, softcap, lse, layout, longest, None, None, *numbers, dropout_p)
+    numbers = (mask.direction, scale, mask.window, softcap, lse, layout, longest, None, None)
+    numbers += (*others, dropout_p, ordered, longest_keys)
     device = "cpu" if q.device.type == "cpu" else None
     found = functions.attended(q, k, v, numbers, inputs[3 : _TENSORS + _CACHES], device=device)
     return found if lse else (found, q.new_empty(0, dtype=torch.float32))

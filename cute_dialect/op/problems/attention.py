@@ -524,12 +524,20 @@ def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longe
         found = numbers_of(view)
         check_rising(key, found, rows)
         if key == "cu_seqlens_q" and wanted is not None:
-            most = max(y - x for x, y in pairwise(found))
-            if most > wanted:
-                raise ShapeError(
-                    f"{CALL}: max_seqlen_q is {longest}, but a sequence has {most} rows; pass {most} or more"
-                )
+            check_longest(CALL, "max_seqlen_q", wanted, found)
     return q.shape[0] - 1, wanted
+
+
+def check_longest(call: str, name: str, longest: int, begins: Sequence[int]) -> None:
+    """Raise ShapeError if a packed sequence is longer than ``longest``, the argument ``name``.
+
+    Args:
+        begins: offsets of the sequences.
+    """
+    most = max(y - x for x, y in pairwise(begins))
+    if most > longest:
+        kind = "rows" if name == "max_seqlen_q" else "keys"
+        raise ShapeError(f"{call}: {name} is {longest}, but a sequence has {most} {kind}; pass {most} or more")
 
 
 def check_rising(key: str, begins: Sequence[int], rows: int) -> None:

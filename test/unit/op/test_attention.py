@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -14,7 +15,10 @@ from cute_dialect.kernels.attention.config import HEADS, MASKS, AttentionConfig,
 from cute_dialect.kernels.attention.forward import attention_text, registers_of
 from cute_dialect.op import kernel_prefetch
 from cute_dialect.op.errors import OpError
+from cute_dialect.op.execute.attention import check_call
+from cute_dialect.op.problems.attention import Form
 from cute_dialect.pipelines import compile
+from cute_dialect.runtime.arrays import view_of
 
 CHECKS = ("race", "uninit", "sync", "oob")
 BF16 = ml_dtypes.bfloat16
@@ -367,6 +371,8 @@ def packed(**given: Any) -> dict[str, Any]:
         (packed(cu_seqlens_q=np.array([0, 5, 8], np.int32)[::2]), op.LayoutError, "pass a contiguous array"),
         (packed(cu_seqlens_q=np.array([0, 9], np.int32)), op.ShapeError, "rise from 0 to at most 8"),
         (packed(max_seqlen_q=7), op.ShapeError, "max_seqlen_q is 7, but a sequence has 8 rows"),
+        (packed(max_seqlen_k=7), op.ShapeError, "max_seqlen_k is 7, but a sequence has 8 keys; pass 8 or more"),
+        ({"max_seqlen_k": 15}, op.ShapeError, "max_seqlen_k is 15, but each sequence has 16 keys; omit max_seqlen_k"),
         (
             packed(cu_seqlens_q=np.array([0, 3, 8], np.int32), cu_seqlens_k=np.array([0, 3, 8], np.int32),
                    seqused_k=np.array([4, 5], np.int32)),
@@ -379,6 +385,21 @@ def test_invalid_arguments_are_rejected(given: dict[str, Any], error: type[OpErr
     arguments: dict[str, Any] = {"q": Q, "k": K, "v": K, **given}
     with pytest.raises(error, match=words):
         op.attention(**arguments, device="cpu")
+
+
+def test_lengths_in_gpu_memory_are_checked_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    views = {"q": view_of(Q)._replace(device=0), "cu_seqlens_q": view_of(BEGINS), "cu_seqlens_k": view_of(BEGINS)}
+    one: Any = SimpleNamespace(
+        name="attention", views=views, x=views["q"], on_host=lambda _: BEGINS.tolist(), check_gpu=lambda: None
+    )
+    form = Form("bf16", "bhsd", True, 1, 4, 1, 8, 8, 64, 0.1, "full", False, 0, 0, False, 8)
+    check_call(one, form, 7)
+    monkeypatch.setenv("CUTE_OP_CHECK", "1")
+    check_call(one, form, 8)
+    for longest, keys, words in ((8, 7, "max_seqlen_k is 7, but a"), (7, 8, "max_seqlen_q is 7, but a")):
+        with pytest.raises(op.ShapeError, match=words):
+            check_call(one, form._replace(longest=longest), keys)
+    check_call(one, form, None)
 
 
 def test_plans_refuse_tensors_that_need_gradients() -> None:

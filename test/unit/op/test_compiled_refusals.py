@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from cute_dialect import flash_attn, op  # noqa: E402
+from cute_dialect import flash_attn, flash_mla, op  # noqa: E402
 from cute_dialect.op.operators.table import OPERATORS  # noqa: E402
 
 Call = Callable[..., object]
@@ -37,7 +37,7 @@ def refusal(call: Call, *given: object, compiled: bool | None, **named: object) 
 mm: Any = op.mm  # called with wrong arguments
 attention: Any = op.attention
 x, h, q = torch.ones(4, 8), torch.ones(4, 8, dtype=torch.float16), torch.ones(1, 2, 4, 8, dtype=torch.float16)
-i4 = torch.zeros(4, dtype=torch.int64)
+i4, latent = torch.zeros(4, dtype=torch.int64), torch.ones(1, 64, 1, 576, dtype=torch.float16)
 REFUSED: dict[str, tuple[Call, str]] = {
     "dim": (lambda: op.softmax(x, dim=0, device="cpu"), "softmax: dim=0 is not the last dimension"),
     "shapes": (lambda: op.mm(h, h, device="cpu"), "mm: "),
@@ -50,6 +50,20 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "window": (lambda: op.conv2d(q, q, stride=0, device="cpu"), "conv2d: stride is 0"),
     "device": (lambda: op.softmax(x, device="tpu"), "softmax: device: expected 'gpu'"),
     "flash": (lambda: flash_attn.flash_attn_func(q[0], q, q), "flash_attn_func: q has shape (2, 4, 8)"),
+    "flash dtype": (
+        lambda: flash_attn.flash_attn_func(q.double(), q, q), "flash_attn_func: q has dtype f64; it must have one of"
+    ),
+    "flash types": (
+        lambda: flash_attn.flash_attn_varlen_func(q[0], q[0].float(), q[0], i4[:2].int(), i4[:2].int()),
+        "flash_attn_varlen_func: k has dtype f32; it must have f16, like q",
+    ),
+    "flash cache": (
+        lambda: flash_attn.flash_attn_with_kvcache(q, q, q.bfloat16()), "flash_attn_with_kvcache: v_cache has dtype",
+    ),
+    "flash mla": (
+        lambda: flash_mla.flash_mla_with_kvcache(latent.float(), latent, None, None, 512),
+        "flash_mla_with_kvcache: q has dtype f32; it must have one of bf16, f16",
+    ),
     "quantize": (lambda: op.quantize(x, "f9", device="cpu"), "quantize: dtype f9 is not supported"),
     "sample": (lambda: op.sample(x, temperature=-1.0, device="cpu"), "sample: temperature is -1.0"),
     "loss": (lambda: op.cross_entropy(x, i4, reduction="avg", device="cpu"), "cross_entropy: reduction='avg'"),

@@ -313,6 +313,12 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
             lambda: flash_attn.flash_attn_varlen_func(Q[0], Q[0], Q[0], BEGINS, BEGINS, 4, BEGINS[1]),
             op.ShapeError, "^flash_attn_varlen_func: max_seqlen_k is tensor.*; pass an integer of 0 or more, or None",
         ),
+        (
+            lambda: flash_attn.flash_attn_varlen_func(
+                Q[0].detach().requires_grad_(), Q[0], Q[0], BEGINS, BEGINS, max_seqlen_k=len(Q[0]) - 1
+            ),
+            op.ShapeError, "^flash_attn_varlen_func: max_seqlen_k is .*, but a sequence has .* keys; pass",
+        ),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
