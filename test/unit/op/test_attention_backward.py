@@ -111,9 +111,15 @@ ENDS = torch.tensor([0, 3, 8], dtype=torch.int32)
         ({"max_seqlen_k": 2.5}, op.ShapeError, "max_seqlen_k is 2.5; pass an int of 0 or more"),
         ({"max_seqlen_k": 7}, op.ShapeError, "attention_backward: max_seqlen_k is 7, but each sequence has 8 keys"),
         (
-            {**dict.fromkeys(("dout", "q", "k", "v", "out"), Q[0].transpose(0, 1)), "lse": LSE[0], "max_seqlen_k": 3,
-             "cu_seqlens_q": ENDS, "cu_seqlens_k": ENDS},
-            op.ShapeError, "max_seqlen_k is 3, but a sequence has 5 keys; pass 5 or more",
+            {
+                **dict.fromkeys(("dout", "q", "k", "v", "out"), Q[0].transpose(0, 1)),
+                "lse": LSE[0],
+                "max_seqlen_k": 3,
+                "cu_seqlens_q": ENDS,
+                "cu_seqlens_k": ENDS,
+            },
+            op.ShapeError,
+            "max_seqlen_k is 3, but a sequence has 5 keys; pass 5 or more",
         ),
         ({"lse": LSE[..., 1:]}, op.ShapeError, r"lse has shape \(1, 2, 7\); it must have \(1, 2, 8\)"),
         ({"dlse": LSE.half()}, op.DtypeError, "dlse has dtype f16; pass an array of f32"),

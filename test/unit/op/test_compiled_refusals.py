@@ -51,14 +51,16 @@ REFUSED: dict[str, tuple[Call, str]] = {
     "device": (lambda: op.softmax(x, device="tpu"), "softmax: device: expected 'gpu'"),
     "flash": (lambda: flash_attn.flash_attn_func(q[0], q, q), "flash_attn_func: q has shape (2, 4, 8)"),
     "flash dtype": (
-        lambda: flash_attn.flash_attn_func(q.double(), q, q), "flash_attn_func: q has dtype f64; it must have one of"
+        lambda: flash_attn.flash_attn_func(q.double(), q, q),
+        "flash_attn_func: q has dtype f64; it must have one of",
     ),
     "flash types": (
         lambda: flash_attn.flash_attn_varlen_func(q[0], q[0].float(), q[0], i4[:2].int(), i4[:2].int()),
         "flash_attn_varlen_func: k has dtype f32; it must have f16, like q",
     ),
     "flash cache": (
-        lambda: flash_attn.flash_attn_with_kvcache(q, q, q.bfloat16()), "flash_attn_with_kvcache: v_cache has dtype",
+        lambda: flash_attn.flash_attn_with_kvcache(q, q, q.bfloat16()),
+        "flash_attn_with_kvcache: v_cache has dtype",
     ),
     "flash mla": (
         lambda: flash_mla.flash_mla_with_kvcache(latent.float(), latent, None, None, 512),
