@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import cast
 
 from cute_dialect.algebra.compose import compose
-from cute_dialect.algebra.evaluation import crd2idx, evaluate
-from cute_dialect.algebra.inverses import right_inverse
+from cute_dialect.algebra.evaluation import cosize, crd2idx, evaluate, size
+from cute_dialect.algebra.inverses import left_inverse, right_inverse
 from cute_dialect.algebra.layout import coalesce, make_layout, upcast
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.leaf import div as leaf_div
@@ -69,6 +69,60 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[IntTuple, Layout]:
     mn = raked_product(threads, values)
     counts = (product(threads.shape), product(values.shape))
     return product_each(mn.shape), compose(right_inverse(mn), raw_layout(counts, column_major(counts)))
+
+
+def make_cotiled_layout(addresses: Layout, data: Layout) -> tuple[tuple[Layout, ...], Layout]:
+    """Return the tile and the thread-value layout of a copy whose threads access given addresses, as ``(tiler, TV)``.
+
+    Args:
+        addresses: static layout ``(thread, value)`` -> address.
+        data: static injective layout of the data: coordinates -> address.
+
+    Raises:
+        AlgebraError: the addresses are not those of a tile of the data.
+
+    >>> lanes = Layout("((32,4),(8,32)):((0,2097152),(1,65536))")  # of tensor memory
+    >>> make_cotiled_layout(lanes, Layout("(128,64):(65536,1)"))
+    ((Layout("128:1"), Layout("8:1")), Layout("((32,4),(8,32)):((0,32),(128,1))"))
+    """
+    places = compose(left_inverse(data), addresses)
+    _check_places(places, addresses, data)
+    extents = tuple([product(s) for s in data.shape]) if isinstance(data.shape, tuple) else (product(data.shape),)
+    whole = column_major(extents)
+    assert isinstance(whole, tuple)
+    tiler: list[Layout] = []
+    for i in range(len(extents)):
+        along = raw_layout(extents, tuple([int(j == i) for j in range(len(extents))]))
+        tiler.append(_sorted_modes(compose(along, places)))
+    inside = make_layout(*[compose(raw_layout(e, d), t) for e, d, t in zip(extents, whole, tiler)])
+    return tuple(tiler), compose(left_inverse(inside), places)
+
+
+def _check_places(places: Layout, addresses: Layout, data: Layout) -> None:
+    """Raise AlgebraError unless the data have the addresses at the places: one step and the end of each mode."""
+    have, held = cosize(places), size(data)
+    if have > held:  # type: ignore[operator]
+        raise AlgebraError(f"they have {held} elements, and the threads access the element {have - 1}")  # type: ignore[operator]
+    count = size(addresses)
+    assert isinstance(count, int)
+    wanted = {count - 1}
+    step = 1
+    for extent in tree_leaves(addresses.shape):
+        wanted |= {step, (extent - 1) * step} if extent != 1 else set()  # type: ignore[operator]
+        step *= extent  # type: ignore[operator]
+    for i in sorted(wanted):
+        at = evaluate(i, addresses)
+        if evaluate(cast("Coord", evaluate(i, places)), data) != at:
+            raise AlgebraError(f"they have no element at offset {at}")
+
+
+def _sorted_modes(layout: Layout) -> Layout:
+    """Return the modes that reach different values, in the order of their strides."""
+    shape, stride = tree_leaves(layout.shape), tree_leaves(layout.stride)
+    modes = sorted((d, s) for s, d in zip(shape, stride) if s != 1 and d != 0)  # type: ignore[type-var]
+    if not modes:
+        return raw_layout(1, 0)
+    return coalesce(raw_layout(tuple([s for _, s in modes]), tuple([d for d, _ in modes])))  # type: ignore[misc]
 
 
 def reference_map(ref: Layout, side: Layout) -> Layout | None:

@@ -22,12 +22,16 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from cute_dialect.algebra.values import Layout, raw_layout
+from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.tiling import tiled_product
+from cute_dialect.algebra.trees import column_major, product
+from cute_dialect.algebra.values import IntTuple, Layout, raw_layout
 from cute_dialect.arch.atom import Emit, MmaAtom, Registers
 from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.mma_sync import Row
 from cute_dialect.arch.targets import TCGEN05
+from cute_dialect.arch.tmem import LANES
 from cute_dialect.spaces import AddressSpace
 
 _FP8 = ("f8E4M3FN", "f8E5M2")
@@ -340,3 +344,28 @@ def source_layout(found: MmaAtom) -> Layout:
         # With 64 rows per block of a pair, lanes 64 to 127 hold a copy.
         return raw_layout((own, k), (1, 128))
     return raw_layout(((16, 4), k), ((1, 32), 128))
+
+
+def fragment_layout(found: MmaAtom, operand: str, rest: IntTuple, lane: int, column: int) -> Layout:
+    """Return the layout of several tiles of A, C or D in tensor memory, ``(V, Rest0, ...)`` -> element.
+
+    Tiles of 64 rows fill the free lanes first, unless A is in tensor memory: then A and D have the same lanes.
+
+    Args:
+        found: the atom.
+        operand: "A", "C" or "D".
+        rest: numbers of tiles.
+        lane: distance of two lanes in elements.
+        column: distance of two columns in elements.
+
+    >>> atom = find_tcgen05("f16", 1, (64, 32, 16), ("f32", "f16", "f16"))
+    >>> fragment_layout(atom, "D", (2, 2), 65536, 1)
+    Layout("(((16,4),32),2,2):(((65536,2097152),1),1048576,32)")
+    """
+    tile = source_layout(found) if operand == "A" else accumulator_layout(found)
+    step = 2 if found.source_a == AddressSpace.tmem and found.threads == 1 and found.shape_mnk[0] == 64 else 1
+    tiles = raw_layout(rest, column_major(rest))
+    if step != 1:
+        tiles = compose(raw_layout(product(rest), step), tiles)
+    lanes_and_columns = raw_layout((LANES, 1 << 16), (lane, column))
+    return compose(lanes_and_columns, tiled_product(tile, tiles))

@@ -131,8 +131,13 @@ _TMEM = Family(
     "tmem",
     types={"tmem": _TMEM_COPIES},
     ops={
-        "tmem": (*_arch("tmem_alloc", "tmem_relinquish", "tmem_pointer", "tmem_dealloc", "tmem_wait"), *_TMEM_COPY_OPS),
+        "tmem": (
+            "cute.make_tmem_copy",
+            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "dealloc", "wait"))),
+            *_TMEM_COPY_OPS,
+        )
     },
+    to_arch={"tmem": "tmem_lowering"},
     to_base={"tmem": "tmem_lowering"},
     atoms="instruction_copy_lowering",
     instructions=dict(zip(_TMEM_COPIES, _TMEM_COPY_OPS)),

@@ -724,11 +724,16 @@ def make(name: str, *operands: SSAValue, **properties: PropertyArg) -> ArchOp:
     Properties are passed as str or int, flags as True. None omits a property. Raises AlgebraError if operands or
     properties are invalid.
     """
-    found = next((cls for cls in OPS if cls.name == f"cute_nvgpu.arch.{name}"), None)
+    return build(op_of(OPS, name), *operands, **properties)
+
+
+def op_of(ops: Sequence[type[Operation]], name: str) -> type[ArchOp]:
+    """Return the op ``cute_nvgpu.arch.NAME`` of a list. Raises AlgebraError if there is none."""
+    found = next((cls for cls in ops if cls.name == f"cute_nvgpu.arch.{name}"), None)
     if found is None:
         raise AlgebraError(f"'{name}' is not the name of a machine-level op; write one of those in docs/nvgpu.md")
     assert issubclass(found, ArchOp)
-    return build(found, *operands, **properties)
+    return found
 
 
 def build(cls: type[ArchOp], *operands: SSAValue, **properties: PropertyArg) -> ArchOp:

@@ -14,13 +14,14 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType,
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
 
+from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.values import Layout, Stride, Swizzle, raw_layout
+from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
 from cute_dialect.arch.descriptors import TCGEN05, derive
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05 as CHIPS
-from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, kind_of_types, source_layout
+from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, fragment_layout, kind_of_types, source_layout
 from cute_dialect.arch.tcgen05_descriptors import InstructionDescriptor, matrix_bits
 from cute_dialect.arch.tmem import LANES, strides
 from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp
@@ -28,7 +29,7 @@ from cute_dialect.cute_nvgpu.sync import Row, Words, i32_value, op_class
 from cute_dialect.cute_nvgpu.tiled_mma import MmaAtomType, MmaKey
 from cute_dialect.cute_nvgpu.tmem import CTA_GROUP
 from cute_dialect.dialect.base import cute_op, ops_of
-from cute_dialect.dialect.memory_types import MemRefType, element_bits
+from cute_dialect.dialect.memory_types import MemRef, MemRefType, element_bits, ptr
 from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
 
@@ -42,8 +43,8 @@ class Tcgen05MmaType(MmaAtomType):
     2] [, negate_a] [, negate_b]>``
 
     ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
-    memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Elements of 4 and 6
-    bits lie one per byte, in tensors of i8.
+    memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Operands of 4 and 6
+    bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
     """
 
     name = "cute_nvgpu.atom.tcgen05_mma"
@@ -63,12 +64,12 @@ class Tcgen05MmaType(MmaAtomType):
         return find_tcgen05(kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
-        """Return True if the elements of a tensor are those of an operand. Elements of 4 and 6 bits are bytes, i8."""
+        """Return True if the elements of a tensor are those of an operand. Those of 4 and 6 bits are i8."""
         return element == i8 if self._is_unpacked(operand) else super().accepts_element(operand, element)
 
     def wanted_element(self, operand: str) -> str:
         if self._is_unpacked(operand):
-            return f"i8, each of which holds one {self.element(operand)}"
+            return f"i8, 16 bytes for 16 elements of {self.element(operand)}"
         return super().wanted_element(operand)
 
     def _is_unpacked(self, operand: str) -> bool:
@@ -101,17 +102,21 @@ class Tcgen05MmaType(MmaAtomType):
         """Return the layout of one instruction's tile of D, or of A, in tensor memory, in elements."""
         row = self.row
         layout = source_layout(row) if operand == "A" else accumulator_layout(row)
+        lane, column = self._strides(operand)
+        return compose(raw_layout((LANES, 1 << 16), (lane, column)), layout)
+
+    def _strides(self, operand: str) -> tuple[int, int]:
+        """Return the distances of two lanes and of two columns of a tile, in elements. Elements of A are packed."""
         lane, column = strides(max(8, element_bits(self.element(operand))))
-        if operand == "A":
-            column = 1
+        return lane, 1 if operand == "A" else column
 
-        def place(d: Stride) -> Stride:
-            if isinstance(d, tuple):
-                return tuple([place(x) for x in d])
-            assert isinstance(d, int)
-            return d * lane if d < LANES else d // LANES * column
-
-        return raw_layout(layout.shape, place(layout.stride))
+    def tmem_fragment(self, operand: str, part: Layout) -> MemRefType:
+        element = self.element(operand)
+        held: Attribute = i8 if self._is_unpacked(operand) else element
+        lane, column = self._strides(operand)
+        assert isinstance(part.shape, tuple)
+        layout = fragment_layout(self.row, operand, part.shape[1:], lane, column)
+        return MemRefType(MemRef(ptr(held, AddressSpace.tmem, 4), layout))
 
     def check_tmem_operand(self, operand: str, t: MemRefType, values: Layout) -> None:
         wanted = self.tmem_layout(operand)

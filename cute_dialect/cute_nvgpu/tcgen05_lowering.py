@@ -13,12 +13,18 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from cute_dialect.cute_nvgpu.sync import ArchOp, i32_value
+from cute_dialect.cute_nvgpu.sync import ArchOp, build, i32_value, op_of
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
 from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05MmaOp, Tcgen05MmaType
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, row_of
+from cute_dialect.cute_nvgpu.tmem import OPS as TMEM_OPS
 from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call, tmem_address
 from cute_dialect.cute_nvgpu.wgmma_lowering import descriptor, multiply_by_warp_group
+from cute_dialect.dialect import views
+from cute_dialect.dialect.memory_types import MemRefType, PtrType
+from cute_dialect.dialect.types import LayoutType
+from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 
@@ -28,27 +34,39 @@ _COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
 
 def multiply(product: Product) -> None:
     """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile."""
+    if product.c is not None and product.c is not product.op.operands[1]:
+        raise PassError("C is another tensor than D, but the MMA accumulates in D; pass D as C", product.op)
     multiply_by_warp_group(Tcgen05MmaOp, product)
+
+
+def place_fragment(site: InsertionPoint, t: MemRefType) -> SSAValue:
+    """Return a tensor of this type at address 0 of tensor memory."""
+    address = build(op_of(TMEM_OPS, "tmem_address"), site.constant(0, i32))
+    pointer = site.emit(address)
+    it = PtrType(t.data.ptr)
+    if pointer.type != it:
+        pointer = site.emit(views.RecastIterOp(pointer, it))
+    return site.emit(views.MakeViewOp(pointer, site.static(LayoutType(t.layout)), t))
 
 
 def _mma(low: Lowering, op: Operation) -> None:
     atom, row = row_of(op)
     assert isinstance(atom, Tcgen05MmaType)
     d, a, b, *rest = op.operands
-    build = low.build
+    base = low.build
     accumulate = op.properties["accumulate"]
     assert isinstance(accumulate, IntegerAttr)
-    flag: SSAValue = build.constant(int(bool(accumulate.value.data)), i1)
+    flag: SSAValue = base.constant(int(bool(accumulate.value.data)), i1)
     if rest and rest[-1].type == i1:
         flag = low.value(rest.pop())
     first = tmem_address(low, a) if row.source_a == AddressSpace.tmem else descriptor(low, atom, "A", a)
     operands = [tmem_address(low, d), first, descriptor(low, atom, "B", b)]
-    operands += [build.constant(atom.instruction(), i32), flag]
+    operands += [base.constant(atom.instruction(), i32), flag]
     name = row.emit.intrinsic.removeprefix(PREFIX)
     scale = i32_value(op.properties.get("scale_d")) or 0
     if scale:
         name += ".scale_d"
-        operands.append(build.constant(scale, i64))
+        operands.append(base.constant(scale, i64))
     group = atom.data.cta_group
     numbers = [int(row.emit["code"]), group]
     if rest:
@@ -57,7 +75,7 @@ def _mma(low: Lowering, op: Operation) -> None:
         numbers.pop()
     collector = op.properties.get("collector")
     numbers.append(_COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"])
-    call(low, name, [*operands, *(build.constant(n, i32) for n in numbers)])
+    call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 
 
 def _commit(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:

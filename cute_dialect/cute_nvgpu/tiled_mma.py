@@ -294,6 +294,10 @@ class MmaAtomType(Data[MmaKey], AtomType):
             expect_depth(view, 2)
         return view.descriptor.bits
 
+    def tmem_fragment(self, operand: str, part: Layout) -> MemRefType:
+        """Return the type of a fragment in tensor memory with the shape of a partition."""
+        raise NotImplementedError(self.name)
+
     def check_tmem_operand(self, operand: str, t: MemRefType, values: Layout) -> None:
         """Raise AlgebraError unless the values of one instruction lie in tensor memory as it expects them."""
         raise NotImplementedError(self.name)
@@ -742,10 +746,11 @@ def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
         _check_values(atom, operand, source.layout)
         return source
     expect(source, (TensorType, ShapeType), 1, "a tensor or a !cute.shape")
+    in_registers = atom.operand_space(operand).per_thread
     if isinstance(source, TensorType):
         layout = source.layout
         plain = layout.outer if isinstance(layout, ComposedLayout) else layout
-        if operand == "C":
+        if operand == "C" or not in_registers:
             plain = Layout(plain.shape, _ones(plain.shape))
     else:
         assert isinstance(source, ShapeType)
@@ -754,7 +759,7 @@ def fragment(mma: TiledMmaType, operand: str, source: Attribute) -> Attribute:
     if not is_static(plain.shape):
         raise AlgebraError(f"the shape is not static ({payload_text(plain.shape)}); use static extents")
     _check_values(atom, operand, plain)
-    return rmem_type(atom.element(operand), _compact(plain))
+    return rmem_type(atom.element(operand), _compact(plain)) if in_registers else atom.tmem_fragment(operand, plain)
 
 
 def _check_values(atom: MmaAtomType, operand: str, layout: Payload) -> None:
@@ -812,7 +817,7 @@ class MakeFragmentOp(TiledMmaOp):
 @cute_op
 class MakeFragmentAOp(MakeFragmentOp, operand="A"):
     """Allocates registers for a partition of A or for its shape. If the atom reads A from smem, returns the partition
-    itself.
+    itself; if from tmem, a tensor at address 0, whose layout is that of the tiles.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_A(%mma, %part) : (TM, T) -> T'``
 
@@ -835,7 +840,8 @@ class MakeFragmentBOp(MakeFragmentOp, operand="B"):
 @cute_op
 class MakeFragmentCOp(MakeFragmentOp, operand="C"):
     """Allocates the accumulators for a partition of C or for its shape: a register tensor of the atom's accumulator
-    type.
+    type. Accumulators in tensor memory are a tensor at address 0: ``cute.make_view`` puts its layout at an address that
+    ``tmem_pointer`` returns.
 
     Syntax: ``%f = cute.tiled.mma.make_fragment_C(%mma, %part) : (TM, T) -> T'``
 
@@ -945,7 +951,7 @@ class _MakeFromMmaOp(OperandOp):
                 "the same width"
             )
         row, tiled = mma.atom.row, mma.tiling(cls.OPERAND)
-        if mma.atom.in_shared_memory(cls.OPERAND):
+        if not mma.atom.operand_space(cls.OPERAND).per_thread:
             raise AlgebraError(
                 f"{mma.atom} does not read operand {cls.OPERAND} from registers, which the copy writes; use "
                 "an atom that does"

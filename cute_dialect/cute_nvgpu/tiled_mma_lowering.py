@@ -43,6 +43,7 @@ from cute_dialect.passes.lowering.fragments import Lane, Member
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.packed import as_type, read_packed, register_bits, write_packed
 from cute_dialect.passes.lowering.walk import Lowering
+from cute_dialect.spaces import AddressSpace
 
 
 def _nothing(op: Operation) -> None:
@@ -76,11 +77,16 @@ def partition_shape(op: Operation) -> None:
 
 
 def make_fragment(op: Operation) -> None:
-    """Allocate registers for a part, or return the part in shared memory itself."""
+    """Allocate registers for a part, place it in tensor memory, or return the part in shared memory itself."""
     assert isinstance(op, mma.MakeFragmentOp)
-    t = op.results[0].type
-    assert isinstance(t, MemRefType)
-    fragment = InsertionPoint(op).emit(memory.AllocaOp(t)) if t.space.per_thread else op.operands[1]
+    t, tiled = op.results[0].type, op.operands[0].type
+    assert isinstance(t, MemRefType) and isinstance(tiled, TiledMmaType)
+    fragment = op.operands[1]
+    if t.space.per_thread:
+        fragment = InsertionPoint(op).emit(memory.AllocaOp(t))
+    elif t.space == AddressSpace.tmem:
+        module = import_module(module_of_atom(tiled.atom.name))
+        fragment = cast("Place", module.place_fragment)(InsertionPoint(op), t)
     op.results[0].replace_all_uses_with(fragment)
 
 
@@ -174,6 +180,10 @@ class Product(NamedTuple):
 
 Multiply: TypeAlias = Callable[[Product], None]
 """Function that lowers a GEMM with the atoms of a family, in the family's module ``tile``."""
+
+
+Place: TypeAlias = Callable[[InsertionPoint, MemRefType], SSAValue]
+"""Function that returns a fragment in tensor memory, in the module of the family of its atom."""
 
 
 def multiply_by(make: type[Operation], product: Product) -> None:

@@ -21,23 +21,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import Attribute, Data, Operation
-from xdsl.irdl import irdl_attr_definition, prop_def
+from xdsl.ir import Attribute, Data, Operation, SSAValue
+from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 
-from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError, divisibility
-from cute_dialect.algebra.trees import leaves
-from cute_dialect.algebra.values import layout_modes
+from cute_dialect.algebra.tiled_copy import make_cotiled_layout
+from cute_dialect.algebra.trees import is_static, leaves
+from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05
 from cute_dialect.arch.tmem import ALLOCATIONS, SHAPES, strides, tmem_atom, window
 from cute_dialect.cute_nvgpu.instruction_copy import CopyInstructionOp, InstructionCopyType, Pieces, parse_element
 from cute_dialect.cute_nvgpu.sync import Number, Row, Words, op_class
+from cute_dialect.dialect.atom_types import TiledCopy, TiledCopyType, verify_tiled_copy
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType, PtrType, element_bits, ptr
-from cute_dialect.dialect.typed_values import payload_text
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import MemoryOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -89,6 +93,15 @@ ROWS: tuple[Row, ...] = (
         _pointer,
         arch=TCGEN05,
         example="(%slot) : (!cute.ptr<i32, smem>) -> !cute.ptr<f32, tmem, align<128>>",
+    ),
+    Row(
+        "tmem_address",
+        "Returns an address of tensor memory as a pointer: the lane in bits 16 to 31, the column in bits 0 to 15.",
+        "",
+        ("address:i32",),
+        _pointer,
+        pure=True,
+        example="(%address) : (i32) -> !cute.ptr<f32, tmem, align<128>>",
     ),
     Row(
         "tmem_dealloc",
@@ -255,6 +268,59 @@ class TmemStoreOp(CopyInstructionOp):
     name = "cute_nvgpu.arch.tmem_store"
     WRITES = "none"
     atom = prop_def(TmemStoreType)
+
+
+@cute_op
+class MakeTmemCopyOp(MemoryOp):
+    """Builds the tiled copy of a warpgroup that loads or stores a tensor in tensor memory.
+
+    Syntax: ``%tc = cute.make_tmem_copy(%atom, %tensor) : (ATOM, T) -> TC``
+
+    Inference:
+        Warp ``w`` of the 4 accesses the lanes from ``32 * w`` on, with the thread-value layout of the atom. The tile
+        consists of the coordinates of the tensor whose elements the warps access at once.
+
+    Example:
+        %tc = cute.make_tmem_copy(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f32, tmem, "(128,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+    """  # noqa: E501
+
+    name = "cute.make_tmem_copy"
+    atom = operand_def()
+    tensor = operand_def(MemRefType)
+    result = result_def(TiledCopyType)
+    traits = traits_def(Pure())
+
+    def __init__(self, atom: SSAValue, tensor: SSAValue):
+        self.build_inferred([atom, tensor])
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        expect_operands(operand_types, 2)
+        atom, t = operand_types
+        expect(atom, TmemCopyType, 0, "an atom of tensor memory")
+        expect(t, MemRefType, 1, "a !cute.memref")
+        assert isinstance(atom, TmemCopyType) and isinstance(t, MemRefType)
+        if t.space != AddressSpace.tmem:
+            raise AlgebraError(f"operand #1 must be a tensor in tmem, got {t}")
+        bits = element_bits(t.element)
+        if bits != element_bits(atom.element):
+            raise AlgebraError(f"operand #1 must have elements as wide as the atom's {atom.element}, got {t.element}")
+        layout, key = t.layout, atom.data
+        if not isinstance(layout, Layout) or not is_static(layout):
+            raise AlgebraError(f"the layout of the tensor is not static ({payload_text(layout)}); use a static one")
+        lane, _ = strides(bits)
+        values = coalesce(window(key.shape, key.repetitions, bits, key.packed))
+        addresses = make_layout(raw_layout((32, 4), (0, 32 * lane)), values)
+        try:
+            tiler, layout_tv = make_cotiled_layout(addresses, layout)
+            data = TiledCopy(atom, layout_tv, tiler)
+            verify_tiled_copy(data)
+        except AlgebraError as e:
+            raise AlgebraError(
+                f"the elements {payload_text(layout)} of the tensor are not windows {payload_text(values)} of "
+                f"{atom}: {e}"
+            ) from None
+        return [TiledCopyType(data)]
 
 
 OPS: list[type[Operation]] = [*(op_class(row, __name__) for row in ROWS), *ops_of(__name__)]

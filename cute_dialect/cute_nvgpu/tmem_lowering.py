@@ -6,7 +6,7 @@ written to the cells of a register tensor, so that its elements are extracted wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import VectorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -43,9 +43,12 @@ def _relinquish(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     call(low, f"relinq.alloc.permit.cg{op.number('cta_group')}", [])
 
 
+def _address(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
+    return low.build.emit(make_op(llvm.OPS["inttoptr"], operands, [pointer(AddressSpace.tmem)]))
+
+
 def _pointer(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> SSAValue:
-    address = low.build.load(operands[0], i32, 4)
-    return low.build.emit(make_op(llvm.OPS["inttoptr"], [address], [pointer(AddressSpace.tmem)]))
+    return _address(low, op, [low.build.load(operands[0], i32, 4)])
 
 
 def _dealloc(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
@@ -61,6 +64,7 @@ _LOWER: Mapping[str, Lower] = {
     "tmem_alloc": _alloc,
     "tmem_relinquish": _relinquish,
     "tmem_pointer": _pointer,
+    "tmem_address": _address,
     "tmem_dealloc": _dealloc,
     "tmem_wait": _wait,
 }
@@ -106,6 +110,13 @@ def _store(low: Lowering, op: Operation) -> None:
     value = words[0] if len(words) == 1 else as_type(low.build, low.build.vector(words), t)
     call(low, name, [tmem_address(low, op.operands[1]), *split, value, packed])
 
+
+def _keep(op: Operation) -> None:
+    """Keep a tiled copy, whose type describes it completely."""
+
+
+TO_ARCH: Mapping[str, Callable[[Operation], None]] = {"cute.make_tmem_copy": _keep}
+"""Op name -> function that lowers it in place."""
 
 TO_BASE: Mapping[str, Handler] = {
     **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},

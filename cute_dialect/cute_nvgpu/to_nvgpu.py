@@ -90,6 +90,7 @@ NOT_CARRIED: Mapping[str, str] = {
     "tmem_alloc": "nvgpu has no tensor memory",
     "tmem_relinquish": "nvgpu has no tensor memory",
     "tmem_pointer": "nvgpu has no tensor memory",
+    "tmem_address": "nvgpu has no tensor memory",
     "tmem_dealloc": "nvgpu has no tensor memory",
     "tmem_wait": "nvgpu has no tensor memory",
     "tcgen05_mma": "nvgpu has no tensor memory",

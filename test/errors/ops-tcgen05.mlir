@@ -95,7 +95,7 @@ func.func @f(%d: !cute.memref<f32, tmem, "(128,64):(65536,1)">, %a: !cute.memref
 // -----
 
 func.func @f(%d: !cute.memref<f32, tmem, "(128,64):(65536,1)">, %a: !cute.memref<f4E2M1FN, smem, align<1024>, "(128,32):(32,1)">, %b: !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">) {
-  // expected-error @below {{'cute_nvgpu.arch.tcgen05_mma' op operand A has elements f4E2M1FN; the atom !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k)> needs i8, each of which holds one f4E2M1FN}}
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_mma' op operand A has elements f4E2M1FN; the atom !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k)> needs i8, 16 bytes for 16 elements of f4E2M1FN}}
   cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = true, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f4E2M1FN,f4E2M1FN,f32)>} : (!cute.memref<f32, tmem, "(128,64):(65536,1)">, !cute.memref<f4E2M1FN, smem, align<1024>, "(128,32):(32,1)">, !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">) -> ()
   return
 }
@@ -282,5 +282,53 @@ func.func @f(%at: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x4>, %t: !cute.memref<
 func.func @f(%m: !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32)>, %d: !cute.memref<f32, tmem, "((128,64),1,1):((64,1),0,0)">, %a: !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((128,16),1,1):((64,1),0,0)">, %b: !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,1):((64,1),0,0)">) {
   // expected-error @below {{'cute.gemm' op the tile of D in tensor memory is (128,64):(64,1) of !cute.memref<f32, tmem, "((128,64),1,1):((64,1),0,0)">; !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)> needs (128,64):(65536,1)}}
   cute.gemm(%m, %d, %a, %b) : (!cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32)>, !cute.memref<f32, tmem, "((128,64),1,1):((64,1),0,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((128,16),1,1):((64,1),0,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((64,16),1,1):((64,1),0,0)">) -> ()
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, %t: !cute.memref<f32, smem, "(128,64):(64,1)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op operand #1 must be a tensor in tmem, got !cute.memref<f32, smem, "(128,64):(64,1)">}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f32, smem, "(128,64):(64,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.universal_copy<f32>, %t: !cute.memref<f32, tmem, "(128,64):(65536,1)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op operand #0 must be an atom of tensor memory, got !cute_nvgpu.atom.universal_copy<f32>}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.universal_copy<f32>, !cute.memref<f32, tmem, "(128,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, %t: !cute.memref<f16, tmem, "(128,64):(131072,2)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op operand #1 must have elements as wide as the atom's f32, got f16}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f16, tmem, "(128,64):(131072,2)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, %t: !cute.memref<f32, tmem, "(?,64):(65536,1)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op the layout of the tensor is not static ((?,64):(65536,1)); use a static one}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f32, tmem, "(?,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, %t: !cute.memref<f32, tmem, "((16,4),64):((65536,2097152),1)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op the elements ((16,4),64):((65536,2097152),1) of the tensor are not windows (8,32):(1,65536) of !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>: they have no element at offset 2031616}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f32, tmem, "((16,4),64):((65536,2097152),1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
+  return
+}
+
+// -----
+
+func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x128>, %t: !cute.memref<f32, tmem, "(128,64):(65536,1)">) {
+  // expected-error @below {{'cute.make_tmem_copy' op the elements (128,64):(65536,1) of the tensor are not windows (128,32):(1,65536) of !cute_nvgpu.atom.tmem_load<f32, 32x32b, x128>: they have 8192 elements, and the threads access the element 16383}}
+  %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x128>, !cute.memref<f32, tmem, "(128,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
   return
 }

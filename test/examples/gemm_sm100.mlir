@@ -18,6 +18,12 @@
 !tmem = !cute.ptr<f32, tmem, align<128>>
 !c = !cute.memref<bf16, gmem, align<32>, "(?,?):(?{div=16},1)">
 
+!matrix = !cute.memref<bf16, gmem, "(?,?):(?,1)">
+!ptr = !cute.ptr<bf16, gmem, align<32>>
+!strided = !cute.layout<"(?,?):(?{div=16},1)">
+!xy = !cute.coord_tensor<"(0,0)", "(?,?):(1@1,1@0)">
+
+module attributes {gpu.container_module} {
 gpu.module @kernels {
   gpu.func @gemm(%tma_a: !load_a, %tma_b: !load_b, %c: !c, %k_tiles: i32) kernel
       attributes {known_block_size = array<i32: 256, 1, 1>} {
@@ -162,5 +168,66 @@ gpu.module @kernels {
       cute_nvgpu.arch.tmem_dealloc(%tmem) {columns = 256 : i32} : (!tmem) -> ()
     }
     gpu.return
+  }
+}
+
+  // One block per tile of 128x256. M, N and K are multiples of 128, 256 and 64, and rows are aligned to 32 bytes.
+  func.func @launch(%A: !matrix, %B: !matrix, %C: !matrix) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
+    %c128 = arith.constant 128 : i32
+    %c256 = arith.constant 256 : i32
+    %la = cute.get_layout(%A) : !matrix
+    %a:3 = cute.get_scalars<{only_dynamic}> (%la) : !cute.layout<"(?,?):(?,1)">
+    %ia = cute.get_iter(%A) : !matrix
+    %pa = cute.assume(%ia) : (!cute.ptr<bf16, gmem>) -> !ptr
+    %da = cute.assume(%a#2) : (i32) -> !cute.i32<divby 16>
+    %sa = cute.make_shape(%a#0, %a#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %ta = cute.make_stride(%da) : (!cute.i32<divby 16>) -> !cute.stride<"(?{div=16},1)">
+    %na = cute.make_layout(%sa, %ta) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=16},1)">) -> !strided
+    %va = cute.make_view(%pa, %na) : !c
+    %lb = cute.get_layout(%B) : !matrix
+    %b:3 = cute.get_scalars<{only_dynamic}> (%lb) : !cute.layout<"(?,?):(?,1)">
+    %ib = cute.get_iter(%B) : !matrix
+    %pb = cute.assume(%ib) : (!cute.ptr<bf16, gmem>) -> !ptr
+    %db = cute.assume(%b#2) : (i32) -> !cute.i32<divby 16>
+    %sb = cute.make_shape(%b#0, %b#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %tb = cute.make_stride(%db) : (!cute.i32<divby 16>) -> !cute.stride<"(?{div=16},1)">
+    %nb = cute.make_layout(%sb, %tb) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=16},1)">) -> !strided
+    %vb = cute.make_view(%pb, %nb) : !c
+    %lc = cute.get_layout(%C) : !matrix
+    %c:3 = cute.get_scalars<{only_dynamic}> (%lc) : !cute.layout<"(?,?):(?,1)">
+    %ic = cute.get_iter(%C) : !matrix
+    %pc = cute.assume(%ic) : (!cute.ptr<bf16, gmem>) -> !ptr
+    %dc = cute.assume(%c#2) : (i32) -> !cute.i32<divby 16>
+    %sc = cute.make_shape(%c#0, %c#1) : (i32, i32) -> !cute.shape<"(?,?)">
+    %tc = cute.make_stride(%dc) : (!cute.i32<divby 16>) -> !cute.stride<"(?{div=16},1)">
+    %nc = cute.make_layout(%sc, %tc) : (!cute.shape<"(?,?)">, !cute.stride<"(?{div=16},1)">) -> !strided
+    %vc = cute.make_view(%pc, %nc) : !c
+    %same_k = arith.cmpi eq, %a#1, %b#1 : i32
+    cf.assert %same_k, "A and B must have the same K"
+    %same_m = arith.cmpi eq, %a#0, %c#0 : i32
+    cf.assert %same_m, "A and C must have the same M"
+    %same_n = arith.cmpi eq, %b#0, %c#1 : i32
+    cf.assert %same_n, "B and C must have the same N"
+    %rest_m = arith.remui %a#0, %c128 : i32
+    %rest_n = arith.remui %b#0, %c256 : i32
+    %rest_k = arith.remui %a#1, %c64 : i32
+    %rest_mn = arith.ori %rest_m, %rest_n : i32
+    %rest = arith.ori %rest_mn, %rest_k : i32
+    %whole = arith.cmpi eq, %rest, %c0 : i32
+    cf.assert %whole, "M, N and K must be multiples of 128, 256 and 64"
+    %smem_a = cute.static : !cute.layout<"(128,64):(64,1)">
+    %smem_b = cute.static : !cute.layout<"(256,64):(64,1)">
+    %tile_a = cute.static : !cute.shape<"(128,64)">
+    %tile_b = cute.static : !cute.shape<"(256,64)">
+    %tma_a, %xy_a = cute_nvgpu.make_tma_load(%va, %smem_a, %tile_a) {swizzle = 128 : i32} : (!c, !cute.layout<"(128,64):(64,1)">, !cute.shape<"(128,64)">) -> (!load_a, !xy)
+    %tma_b, %xy_b = cute_nvgpu.make_tma_load(%vb, %smem_b, %tile_b) {swizzle = 128 : i32} : (!c, !cute.layout<"(256,64):(64,1)">, !cute.shape<"(256,64)">) -> (!load_b, !xy)
+    %tiles_m = arith.divui %a#0, %c128 : i32
+    %tiles_n = arith.divui %b#0, %c256 : i32
+    %tiles_k = arith.divui %a#1, %c64 : i32
+    gpu.launch_func @kernels::@gemm blocks in (%tiles_m, %tiles_n, %c1) threads in (%c256, %c1, %c1) : i32 args(%tma_a : !load_a, %tma_b : !load_b, %vc : !c, %tiles_k : i32)
+    return
   }
 }

@@ -67,6 +67,7 @@ syntax keyword cuteOp cute.make_tiled_copy_B
 syntax keyword cuteOp cute.make_tiled_copy_C
 syntax keyword cuteOp cute.make_tiled_copy_tv
 syntax keyword cuteOp cute.make_tiled_mma
+syntax keyword cuteOp cute.make_tmem_copy
 syntax keyword cuteOp cute.make_view
 syntax keyword cuteOp cute.memref.alloc_smem
 syntax keyword cuteOp cute.memref.alloca
@@ -228,6 +229,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tma_reduce
 syntax keyword cuteOp cute_nvgpu.arch.tma_reduce_im2col
 syntax keyword cuteOp cute_nvgpu.arch.tma_store
 syntax keyword cuteOp cute_nvgpu.arch.tma_store_im2col
+syntax keyword cuteOp cute_nvgpu.arch.tmem_address
 syntax keyword cuteOp cute_nvgpu.arch.tmem_alloc
 syntax keyword cuteOp cute_nvgpu.arch.tmem_dealloc
 syntax keyword cuteOp cute_nvgpu.arch.tmem_load

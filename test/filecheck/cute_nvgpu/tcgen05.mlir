@@ -72,7 +72,7 @@ gpu.module @m {
     // PTX:   tcgen05.mma.cta_group::1.kind::f8f6f4
     cute_nvgpu.arch.tcgen05_mma(%d, %ea, %eb) {accumulate = true, atom = !fp8} : (!cute.memref<f32, tmem, align<128>, "(128,64):(65536,1)">, !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">, !cute.memref<f8E5M2, smem, align<1024>, S<2,4,3>, "(64,32):(1,64)">) -> ()
 
-    // Elements of 4 and 6 bits, one per byte.  0x08101290.
+    // Elements of 4 and 6 bits, 16 in 16 bytes.  0x08101290.
     %na = cute.memref.alloc_smem() : !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
     %nb = cute.memref.alloc_smem() : !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
     // BASE:  arith.constant 135271056 : i32
