@@ -9,9 +9,12 @@ stage the ring holds the result, so that rows of C are stored in whole lines.
     f16, bf16        16x8x16                         f32           any
     f8E4M3FN …       16x8x32, kind f8f6f4            f32           k
     the same, mx     16x8x32, kind mxf8f6f4          f32           k
+    f4E2M1FN, mx     16x8x64, kind mxf4              f32           k
+    f4E2M1FN, nv     16x8x64, kind mxf4nvf4          f32           k
 
-With ``mx``, :func:`launch_mx` takes two more matrices of bytes, ``scale_a`` (M, K/32) and ``scale_b`` (N, K/32). They
-hold the f8E8M0FNU factors of 32 elements along K.
+With ``scaling``, :func:`launch_scaled` takes two more matrices of bytes, ``scale_a`` (M, K/V) and ``scale_b`` (N, K/V).
+They hold the factors of V elements along K: f8E8M0FNU and V = 32 for "mx", f8E4M3FN without sign and V = 16 for "nv".
+Matrices of f4E2M1FN are bytes (M, K/2) and (N, K/2) of two elements each, the first in the low half.
 
 TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
 interpreted, but never run on the chip.
@@ -40,9 +43,9 @@ from cute_dialect.lang.nvgpu import cpasync, warp
 
 CHIP = "sm_120a"
 """Target for which the kernels are compiled."""
-VECTOR = 32
-"""Elements along K that share a scale factor."""
-_FP8 = ("f8E4M3FN", "f8E5M2")
+VECTORS = {"mx": 32, "nv": 16}
+"""Scaling -> elements along K that share a scale factor."""
+_FP8, FP4 = ("f8E4M3FN", "f8E5M2"), "f4E2M1FN"
 
 
 class Sm120Config(NamedTuple):
@@ -57,7 +60,7 @@ class Sm120Config(NamedTuple):
     batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
     output: str = ""  # type of C; empty for that of A and B
     epilogue: Epilogue = Epilogue()
-    mx: bool = False  # A and B have scale factors
+    scaling: str = ""  # scale factors of A and B: "mx" or "nv"; empty for none
 
     @property
     def elements(self) -> tuple[str, str]:
@@ -70,9 +73,24 @@ class Sm120Config(NamedTuple):
         return self.output or self.elements[0]
 
     @property
+    def packed(self) -> int:
+        """Elements of A or B per element of its tensor: 2 of f4E2M1FN per byte."""
+        return 2 if self.elements[0] == FP4 else 1
+
+    @property
+    def stored(self) -> tuple[str, str]:
+        """Element types of the tensors A and B."""
+        return ("ui8", "ui8") if self.packed == 2 else self.elements
+
+    @property
+    def line(self) -> int:
+        """Elements of a tensor along K in a stage: 128 bytes."""
+        return 1024 // BITS[self.stored[0]]
+
+    @property
     def depth(self) -> int:
-        """K of a stage: 128 bytes."""
-        return 1024 // BITS[self.elements[0]]
+        """K of a stage."""
+        return self.line * self.packed
 
     @property
     def consumers(self) -> int:
@@ -96,7 +114,7 @@ class Sm120Config(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        more = differing(self, {"batch": "-b", "mx": "-mx"}) + f"-w{by(self.warps)}" * (self.warps != (2, 2))
+        more = differing(self, {"batch": "-b", "scaling": "-{}"}) + f"-w{by(self.warps)}" * (self.warps != (2, 2))
         more += f"-{self.output}" * (self.result != self.elements[0])
         majors = "".join(x[0] for x in self.majors)
         tile = by((*self.tile, self.depth))
@@ -105,12 +123,16 @@ class Sm120Config(NamedTuple):
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""
         a, b = self.elements
-        if not ((a == b and a in ("f16", "bf16")) or (a in _FP8 and b in _FP8)):
-            raise ValueError(f"element {self.element!r} is not supported; use f16, bf16, or two of {', '.join(_FP8)}")
-        if self.mx and (BITS[a] != 8 or self.epilogue.active or self.batch):
-            raise ValueError(f"mx=True needs 8-bit floats, and no batch or epilogue; got {self.name}")
-        if BITS[a] == 8 and self.majors != ("k", "k"):
-            raise ValueError(f"majors are {self.majors}; 8-bit operands must be contiguous along K")
+        if not ((a == b and a in ("f16", "bf16", FP4)) or (a in _FP8 and b in _FP8)):
+            raise ValueError(
+                f"element {self.element!r} is not supported; use f16, bf16, {FP4}, or two of {', '.join(_FP8)}"
+            )
+        scalings = {"f16": ("",), "bf16": ("",), FP4: ("mx", "nv")}.get(a, ("", "mx"))
+        if self.scaling not in scalings or (self.scaling and (self.epilogue.active or self.batch)):
+            known = " or ".join(repr(x) for x in scalings)
+            raise ValueError(f"scaling={self.scaling!r} of {a}: use {known}, without a batch or an epilogue")
+        if BITS[self.stored[0]] == 8 and self.majors != ("k", "k"):
+            raise ValueError(f"majors are {self.majors}; 8-bit and 4-bit operands must be contiguous along K")
         if self.result not in ("f16", "bf16", "f32"):
             raise ValueError(f"output {self.result!r} is not supported; use f16, bf16 or f32")
         (m, n), (wm, wn) = self.tile, self.warps
@@ -149,7 +171,7 @@ def launch(
 
 
 @cute.jit(name="launch", options=f"--gpu-arch {CHIP}")
-def launch_mx(
+def launch_scaled(
     A: cute.Tensor,
     B: cute.Tensor,
     C: cute.Tensor,
@@ -160,7 +182,9 @@ def launch_mx(
     """Launch one block per tile of C, with scale factors of A and B."""
     for name, x, rows in (("scale_a", scale_a, A), ("scale_b", scale_b, B)):
         assert x.shape[0] == rows.shape[0], f"{name} must have one row per row of the matrix"
-        assert x.shape[1] == cute.ceil_div(A.shape[1], VECTOR), f"{name} must have one column per 32 of K"
+        assert x.shape[1] == cute.ceil_div(A.shape[1] * config.packed, VECTORS[config.scaling]), (
+            f"{name} must have one column per {VECTORS[config.scaling]} of K"
+        )
     _launch(A, B, C, (scale_a, scale_b), Addends(), config)
 
 
@@ -173,16 +197,16 @@ def _launch(
     c: Sm120Config,
 ) -> None:
     c.check()
-    if c.mx != (scales is not None):
-        raise ValueError(f"launch: mx={c.mx}; use launch_mx for scale factors, and launch without them")
-    for name, x, element in zip("ABC", (A, B, C), (*c.elements, c.result)):
+    if bool(c.scaling) != (scales is not None):
+        raise ValueError(f"launch: scaling={c.scaling!r}; use launch_scaled for scale factors, and launch without them")
+    for name, x, element in zip("ABC", (A, B, C), (*c.stored, c.result)):
         if x.element_type is not number(element):
             raise ValueError(f"launch: {name} must be of {element}, got {x}")
     if C.leading_dim == 0:
         raise ValueError(f"launch: C must have contiguous rows, got {C}")
     matrices = check_extents(A, B, C)
-    (m, n), k = c.tile, c.depth
-    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.elements[0]], whole=False)
+    (m, n), k = c.tile, c.line
+    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.stored[0]], whole=False)
     promised = [
         cute.promise(x, by_rows if major == "k" else by_columns, align=16).view for x, major in zip((A, B), c.majors)
     ]
@@ -196,7 +220,7 @@ def _launch(
 def _ring(matrix: cute.Tensor, rows: int, c: Sm120Config) -> cute.Layout | cute.ComposedLayout:
     """Return the shared-memory layout (rows, K, stages) of an operand's stages: 128-byte lines, swizzled."""
     order = utils.LayoutEnum.from_tensor(matrix)
-    return hopper.make_smem_layout_a(order, (rows, None, c.depth), matrix.element_type, c.stages)
+    return hopper.make_smem_layout_a(order, (rows, None, c.line), matrix.element_type, c.stages)
 
 
 def _load_map(
@@ -223,11 +247,11 @@ def gemm(
 ):
     """Compute a tile of C."""
     c, thread = config, cute.arch.thread_idx().x
-    (m, n), k = c.tile, c.depth
+    (m, n), k = c.tile, c.line
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
     index = matrix[0] if matrix else None
     sA, sB = (
-        cute.smem_tensor(number(element), ring.outer, 1024, ring.inner) for element, ring in zip(c.elements, rings)
+        cute.smem_tensor(number(element), ring.outer, 1024, ring.inner) for element, ring in zip(c.stored, rings)
     )
     a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.majors[0] == "k", batch=c.batch)
     b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.majors[1] == "k", batch=c.batch)
@@ -267,37 +291,37 @@ class Products:
         scales: Sequence[cute.Tensor] | None,
         where: tuple[cute.Int32, cute.Int32],
     ):
-        self.c, kinds = c, [number(x) for x in c.elements]
+        self.c, kinds = c, [number(x) for x in c.stored]
         narrow = kinds[0].width == 8
         self.step = 32 if narrow else 16
         wm, wn = c.warps
-        if c.mx:
-            op = warp.MmaMXF8F6F4Op(*kinds)
-        else:
-            op = warp.MmaF8F6F4Op(*kinds) if narrow else warp.MmaF16BF16Op(kinds[0], cute.Float32)
         # Two MMAs along N are adjacent in a warp, so that one ldmatrix serves both.
-        self.mma = cute.make_tiled_mma(op, (wm, wn, 1), (16 * wm, 16 * wn, None if c.mx else self.step))
+        cover = (16 * wm, 16 * wn, None)
+        self.mma = cute.make_tiled_mma(_instruction(c), (wm, wn, 1), cover)
+        # Two elements of 4 bits per byte: fragments are those of an MMA of bytes.
+        loading = cute.make_tiled_mma(warp.MmaI8Op(*kinds), (wm, wn, 1), cover) if c.packed == 2 else self.mma
         # The producer warp takes the place of the first consumer warp, but computes nothing.
         self.mine = thread < 32 * c.consumers
         self.thread = thread % (32 * c.consumers)
         self.part = self.mma.get_slice(self.thread)
         self.acc = self.mma.make_fragment_C(self.mma.partition_shape_C(c.tile))
         self.acc.fill(0)
-        self.rA = self.mma.make_fragment_A(self.part.partition_A(sA[None, None, 0]))
-        self.rB = self.mma.make_fragment_B(self.part.partition_B(sB[None, None, 0]))
+        part = loading.get_slice(self.thread)
+        self.rA = loading.make_fragment_A(part.partition_A(sA[None, None, 0]))
+        self.rB = loading.make_fragment_B(part.partition_B(sB[None, None, 0]))
         copies = []
         for kind, major, make, ring, fragment in (
             (kinds[0], c.majors[0], cute.make_tiled_copy_A, sA, self.rA),
             (kinds[1], c.majors[1], cute.make_tiled_copy_B, sB, self.rB),
         ):
             load = warp.LdMatrix8x16x8bOp if narrow else warp.LdMatrix8x8x16bOp
-            copy = make(cute.make_copy_atom(load(major == "mn", 4), kind), self.mma)
+            copy = make(cute.make_copy_atom(load(major == "mn", 4), kind), loading)
             copies.append((copy, copy.get_slice(self.thread).partition_S(ring), copy.retile(fragment)))
         self.copies = copies
         self.factors: tuple[Factors, ...] = ()
         if scales is not None:
-            (m, n), blocks = c.tile, c.depth // VECTOR
-            a, b = (cute.recast_tensor(x, cute.Float8E8M0FNU) for x in scales)
+            (m, n), blocks = c.tile, c.depth // VECTORS[c.scaling]
+            a, b = (cute.recast_tensor(x, _FACTORS[c.scaling]) for x in scales)
             self.factors = (
                 Factors(a, (m, blocks), where[0], self.part.partition_SFA, self.mma.make_fragment_SFA),
                 Factors(b, (n, blocks), where[1], self.part.partition_SFB, self.mma.make_fragment_SFB),
@@ -307,22 +331,46 @@ class Products:
         """Multiply a stage, which holds tile ``tile`` of K."""
         for one in self.factors:
             one.load(tile)
-        for j in range(self.c.depth // self.step):
+        for j in range(self.c.line // self.step):
             for copy, source, target in self.copies:
                 cute.copy(copy, source[None, None, j, stage], target[None, None, j])
             at = (None, None, j)
-            if self.c.mx:
+            if self.c.scaling:
                 sfa, sfb = (factors.held[at] for factors in self.factors)
-                cute.gemm(self.mma, self.acc, [self.rA[at], sfa], [self.rB[at], sfb], accumulate=True)
+                a, b = (_unpacked(x[at]) if self.c.packed == 2 else x[at] for x in (self.rA, self.rB))
+                cute.gemm(self.mma, self.acc, [a, sfa], [b, sfb], accumulate=True)
             else:
                 cute.gemm(self.mma, self.acc, self.rA[at], self.rB[at], accumulate=True)
+
+
+def _unpacked(fragment: cute.Tensor) -> cute.Tensor:
+    """Return a fragment of bytes as one of f4E2M1FN, with the same registers."""
+    values, atoms = cute.size(fragment, mode=[0]) * 2, cute.size(fragment, mode=[1])
+    found = cute.make_rmem_tensor((values, atoms), cute.Float4E2M1FN)
+    found.store(fragment.load().bitcast(cute.Float4E2M1FN).reshape((values, atoms)))
+    return found
+
+
+_FACTORS = {"mx": cute.Float8E8M0FNU, "nv": cute.Float8E4M3FN}
+"""Scaling -> type of the factors."""
+
+
+def _instruction(
+    c: Sm120Config,
+) -> warp.MmaF16BF16Op | warp.MmaF8F6F4Op | warp.MmaMXF8F6F4Op | warp.MmaMXF4Op | warp.MmaMXF4NVF4Op:
+    a, b = (number(x) for x in c.elements)
+    if c.packed == 2:
+        return warp.MmaMXF4Op() if c.scaling == "mx" else warp.MmaMXF4NVF4Op()
+    if c.scaling:
+        return warp.MmaMXF8F6F4Op(a, b)
+    return warp.MmaF8F6F4Op(a, b) if a.width == 8 else warp.MmaF16BF16Op(a, cute.Float32)
 
 
 class Factors:
     """Scale factors of one operand that a thread holds for a stage.
 
     Args:
-        matrix: The factors (rows, K / 32).
+        matrix: The factors (rows, K / V).
         tile: Rows and factors per row of a stage.
         row: Row of the tile, in tiles.
         partition, fragment: Functions of the tiled MMA for this operand.
@@ -345,7 +393,7 @@ class Factors:
         """Load the factors of a tile of K. Those past the end are 1, since their elements of A or B are 0."""
         source, ids = self.parts[None, None, None, tile], self.ids[None, None, None, tile]
         for i in range(cute.size(self.held)):  # held in registers, so the passes unroll this loop
-            self.held[i] = cute.Float8E8M0FNU(1.0)
+            self.held[i] = self.matrix.element_type(1.0)
             if cute.elem_less(ids[i], self.matrix.shape):
                 self.held[i] = source[i]
 
@@ -379,15 +427,15 @@ def sm120_gemm_text(config: Sm120Config | None = None) -> cute.Compiled:
     """Trace the kernel and the host function ``launch(A, B, C)``, followed by the arguments of the epilogue."""
     c = config or DEFAULT
     c.check()
-    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.elements[0]], whole=False)
+    by_rows, by_columns = layouts_of(batch=c.batch, div=128 // BITS[c.stored[0]], whole=False)
     rows, _ = layouts_of(batch=c.batch)
     a, b = (
         cute.Tensor[number(element), by_rows if major == "k" else by_columns, "align<16>"]
-        for element, major in zip(c.elements, c.majors)
+        for element, major in zip(c.stored, c.majors)
     )
     target = cute.Tensor[number(c.result), rows]
-    if c.mx:
+    if c.scaling:
         factors_of_rows = cute.Tensor[cute.Uint8, "(?,?):(?,1)"]
-        return cute.trace(launch_mx, a, b, target, scale_a=factors_of_rows, scale_b=factors_of_rows, config=c)
+        return cute.trace(launch_scaled, a, b, target, scale_a=factors_of_rows, scale_b=factors_of_rows, config=c)
     behind = c.epilogue.arguments(c.result, batch=c.batch, vectors=False)
     return cute.trace(launch, a, b, target, **behind, config=c)
