@@ -141,6 +141,9 @@ class Sm120Config(NamedTuple):
                 f"a tile of {m} x {n} must be a multiple of 16 x 16 for each of {wm} x {wn} warps, with at least 2 "
                 f"stages, got {self.stages} stages"
             )
+        accumulators = m * n // (32 * self.consumers)
+        if self.scaling == "nv" and accumulators > 64:
+            raise ValueError(f"a thread has {accumulators} accumulators; scaling='nv' allows 64: use a smaller tile")
         limit, staged = TARGETS[CHIP].shared, TileStore.size(number(self.result), 16 * wm, n)
         if self.shared_bytes > limit or staged > self.stages * self.stage_bytes:
             raise ValueError(
@@ -250,9 +253,7 @@ def gemm(
     (m, n), k = c.tile, c.line
     row, column, *matrix = raster.place(cute.arch.block_idx().x)
     index = matrix[0] if matrix else None
-    sA, sB = (
-        cute.smem_tensor(number(element), ring.outer, 1024, ring.inner) for element, ring in zip(c.stored, rings)
-    )
+    sA, sB = (cute.smem_tensor(number(element), ring.outer, 1024, ring.inner) for element, ring in zip(c.stored, rings))
     a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.majors[0] == "k", batch=c.batch)
     b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.majors[1] == "k", batch=c.batch)
     ring = pipeline.PipelineTmaAsync.create(

@@ -15,7 +15,7 @@ from arch_support import find_ptxas
 
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.sm120 import VECTOR, Sm120Config, sm120_gemm_text
+from cute_dialect.kernels.gemm.sm120 import FP4, VECTORS, Sm120Config, sm120_gemm_text
 from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.compiler import compile_lazily
@@ -33,7 +33,9 @@ CONFIGS = [
     Sm120Config("f16", majors=("mn", "mn"), output="f32", **SMALL),
     Sm120Config("bf16", majors=("k", "mn"), **SMALL, batch=True),
     Sm120Config("f8E4M3FN", output="bf16", **SMALL),
-    Sm120Config("f8E4M3FN_f8E5M2", output="f32", mx=True, **SMALL),
+    Sm120Config("f8E4M3FN_f8E5M2", output="f32", scaling="mx", **SMALL),
+    Sm120Config(FP4, output="f32", scaling="mx", **SMALL),
+    Sm120Config(FP4, output="f32", scaling="nv", **SMALL),
     Sm120Config("f16", tile=(64, 32), warps=(2, 1), stages=3),
 ]
 
@@ -56,18 +58,32 @@ def matrix(rng: np.random.Generator, element: str, shape: tuple[int, ...], major
     return np.moveaxis(storage[..., :columns], 0, -1) if batch else storage[..., :columns]
 
 
+def packed(rng: np.random.Generator, rows: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a matrix of 4-bit floats as bytes of two, with 16-byte aligned rows, and its values."""
+    codes = rng.integers(0, 16, (rows, columns)).astype(np.uint8)
+    storage = np.zeros((rows, -(-columns // 32) * 16), np.uint8)
+    storage[:, : columns // 2] = codes[:, ::2] | codes[:, 1::2] << 4
+    return storage[:, : columns // 2], codes.view(ml_dtypes.float4_e2m1fn).astype(np.float64)
+
+
 def arguments(c: Sm120Config, m: int, n: int, k: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Return A, B, poisoned C and the factors, and the expected C."""
     rng, batch = np.random.default_rng(m + n + k), (3,) if c.batch else ()
-    a, b = (
+    if c.packed == 2:
+        (a, x), (b, y) = (packed(rng, rows, k) for rows in (m, n))
+    else:
+        a, b = (
         matrix(rng, element, (rows, k, *batch), major)
         for element, rows, major in zip(c.elements, (m, n), c.majors)
     )  # fmt: skip
-    x, y = a.astype(np.float64), b.astype(np.float64)
+        x, y = a.astype(np.float64), b.astype(np.float64)
     factors: list[np.ndarray] = []
-    if c.mx:
-        factors = [rng.integers(124, 131, (rows, -(-k // VECTOR))).astype(np.uint8) for rows in (m, n)]
-        x, y = (v * np.repeat(2.0 ** (f - 127.0), VECTOR, 1)[:, :k] for v, f in zip((x, y), factors))
+    if c.scaling:
+        vector, (low, high) = VECTORS[c.scaling], {"mx": (124, 131), "nv": (40, 70)}[c.scaling]
+        kind = {"mx": ml_dtypes.float8_e8m0fnu, "nv": ml_dtypes.float8_e4m3fn}[c.scaling]
+        factors = [rng.integers(low, high, (rows, -(-k // vector))).astype(np.uint8) for rows in (m, n)]
+        values = [f.view(kind).astype(np.float64) for f in factors]
+        x, y = (v * np.repeat(f, vector, 1)[:, :k] for v, f in zip((x, y), values))
     wanted = np.einsum("mk...,nk...->mn...", x, y).astype(DTYPES[c.result])
     out = np.full((*batch, m, n), 77, DTYPES[c.result])
     return [a, b, np.moveaxis(out, 0, -1) if batch else out, *factors], wanted
@@ -113,7 +129,9 @@ def test_epilogue() -> None:
         Sm120Config("bf16"),
         Sm120Config("f16", majors=("k", "mn"), output="f32"),
         Sm120Config("f8E4M3FN", output="bf16"),
-        Sm120Config("f8E4M3FN", output="bf16", mx=True),
+        Sm120Config("f8E4M3FN", output="bf16", scaling="mx"),
+        Sm120Config(FP4, output="bf16", scaling="mx"),
+        Sm120Config(FP4, output="bf16", scaling="nv", tile=(128, 64)),
         Sm120Config("bf16", tile=(64, 64)),
     ],
     ids=lambda c: c.name,
@@ -126,9 +144,9 @@ def test_ptxas_spills_nothing(config: Sm120Config, tmp_path: Path) -> None:
     run = [ptxas, "-arch=sm_120a", "-v", str(tmp_path / "k.ptx"), "-o", str(tmp_path / "k.cubin")]
     said = subprocess.run(run, capture_output=True, text=True, check=True).stderr
     assert "0 bytes spill stores, 0 bytes spill loads" in said and "warning" not in said
-    kind = "kind::mxf8f6f4" if config.mx else "kind::f8f6f4" if "f8" in config.element else "f32"
-    (m, n), steps = config.tile, 4
-    assert len(re.findall(rf"mma\.sync\S*{kind}", code.ptx)) == m // 32 * (n // 16) * steps
+    (m, n), (wm, wn) = config.tile, config.warps
+    kind = {"": "f32", "mx": "kind::mxf", "nv": "kind::mxf4nvf4"}[config.scaling]
+    assert len(re.findall(rf"mma\.sync\S*{kind}", code.ptx)) == m // (16 * wm) * (n // (8 * wn)) * 4
 
 
 def test_a_plan_for_sm_120() -> None:
@@ -165,14 +183,19 @@ def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str) -> N
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (Sm120Config("f8E4M3FN", majors=("k", "mn"), output="f32"), "8-bit operands must be contiguous along K"),
-        (Sm120Config("bf16", mx=True), "mx=True needs 8-bit floats, and no batch or epilogue; got bf16-128x128x64"),
+        (
+            Sm120Config("f8E4M3FN", majors=("k", "mn"), output="f32"),
+            "8-bit and 4-bit operands must be contiguous along K",
+        ),
+        (Sm120Config("bf16", scaling="mx"), "scaling='mx' of bf16: use '', without a batch or an epilogue"),
         (Sm120Config("tf32"), "element 'tf32' is not supported"),
         (Sm120Config("bf16", stages=4), "4 stages need 131136 bytes of shared memory; sm_120 has 101376 per block"),
         (Sm120Config("bf16", tile=(100, 128)), "a tile of 100 x 128 must be a multiple of 16 x 16"),
         (Sm120Config("f8E4M3FN"), "output 'f8E4M3FN' is not supported"),
+        (Sm120Config(FP4, output="f32"), "scaling='' of f4E2M1FN: use 'mx' or 'nv'"),
+        (Sm120Config(FP4, output="f32", scaling="nv"), "a thread has 128 accumulators; scaling='nv' allows 64"),
     ],
-    ids=range(6),
+    ids=range(8),
 )
 def test_errors(config: Sm120Config, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
