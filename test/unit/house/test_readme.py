@@ -96,7 +96,7 @@ def run_python(block: str, folder: Path) -> tuple[dict[str, Any], str]:
 
 
 def test_the_pages_have_blocks() -> None:
-    assert len(SH) == 8 and len(PYTHON) == 8
+    assert len(SH) == 9 and len(PYTHON) == 8
     assert "make demo" in PAGES["README.md"] and "make test" in PAGES["README.md"]
 
 
