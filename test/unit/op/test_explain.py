@@ -126,7 +126,8 @@ def test_tensors_of_torch() -> None:
             {},
             (
                 r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.mm_packed,"
-                r" op\.attention, op\.attention_backward, op\.flex_attention, op\.mla_decode,"
+                r" op\.attention, op\.attention_backward, op\.flex_attention, op\.cascade_attention, op\.mla_decode,"
+                r" op\.embedding, op\.adamw_,"
                 r" op\.linear_cross_entropy, op\.quantize,"
                 r" op\.route, a convolution or a function on rows"
             ),
