@@ -46,7 +46,7 @@ from cute_dialect.op.problems.attention import (
     is_readable,
     numbers_of,
 )
-from cute_dialect.op.problems.cascade_attention import CASCADE, shared_form
+from cute_dialect.op.problems.cascade_attention import CASCADE, CascadeNumbers, shared_form
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.op.signature_types import Window
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -286,33 +286,38 @@ class CascadeExplanation(Explanation):
 
 
 def explain_cascade(
-    q: Shaped, k_shared: Shaped, v_shared: Shaped = None, *, k: Shaped = None, v: Shaped = None, causal: bool = True,
-    scale: float | None = None, softcap: float = 0.0, sinks: Shaped = None, lse: bool = False, layout: str = "bhsd",
-    cu_groups: Shaped = None, max_group: int | None = None, seqused_shared: Shaped = None,
-    page_table_shared: Shaped = None, seqused_k: Shaped = None, seqused_k_offset: int = 0, page_table: Shaped = None,
+    q: Shaped,
+    k_shared: Shaped,
+    v_shared: Shaped = None,
+    *,
+    k: Shaped = None,
+    v: Shaped = None,
+    numbers: CascadeNumbers,
     element: str = "f16",
-) -> CascadeExplanation:  # fmt: skip
+    **more: Shaped,
+) -> CascadeExplanation:
     """Return the explanation of a call of :func:`cute_dialect.op.cascade_attention`.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``.  All keys of the arrays are counted.
+
+    Args:
+        numbers: the arguments that are not arrays.
+        more: the arrays of ``OTHERS``.
     """
     if k is None:
         raise ShapeError(f"{CASCADE}: explain needs k; pass an array or its shape")
     arrays = {"q": q, "k_shared": k_shared, "v_shared": k_shared if v_shared is None else v_shared, "k": k}
     arrays["v"] = k if v is None else v
     views = {name: view_or_shape(CASCADE, x, element) for name, x in arrays.items()}
-    more = {"cu_groups": cu_groups, "seqused_shared": seqused_shared, "page_table_shared": page_table_shared}
-    more |= {"seqused_k": seqused_k, "page_table": page_table, "sinks": sinks}
     given = {name: x for name, x in more.items() if x is not None}
     views |= {name: view_or_shape(CASCADE, x, _ELEMENTS.get(name, "i32")) for name, x in given.items()}
     check_elements(CASCADE, {name: views[name].dtype for name in arrays}, ("bf16", "f16"))
+    causal, scale, softcap, lse, layout, grown, largest = numbers
     check_flag(CASCADE, "causal", causal)
-    numbers = Numbers(softcap, seqused_k_offset)
+    direction = "bottom_right" if causal else False
     with named(CASCADE, CALL):
-        form = form_of(
-            views, "bottom_right" if causal else False, scale, None, lse, layout, None, views["q"].dtype, numbers
-        )
-        shared = shared_form(views, form, max_group)
+        form = form_of(views, direction, scale, None, lse, layout, None, views["q"].dtype, Numbers(softcap, grown))
+        shared = shared_form(views, form, largest)
     way, rows = cascade_of(form, shared), form.batch * form.queries
     pairs = rows * shared.keys + form.batch * multiplications(form)
     flops = 2 * (form.size + form.values) * form.heads * pairs
@@ -320,11 +325,20 @@ def explain_cascade(
     moved = 2 * (form.size + form.values) * (read + rows * form.heads) + 4 * rows * form.heads * lse
     bounds = flops / PEAK / 1e6, moved / BANDWIDTH / 1e6
     kernels = [way.kernels[0] for way in way.ways if way is not None]
+    kernels += [RowKernel(way.combine.name, combine_text, (way.combine,))]
     return CascadeExplanation(
-        operation=CASCADE, kernel=kernels[0].name if kernels else way.combine.name, flops=flops, bytes=moved,
-        bound=max(bounds), kernels=(*kernels, RowKernel(way.combine.name, combine_text, (way.combine,))), form=form,
-        shared=shared, way=way, compute_bound=bounds[0], memory_bound=bounds[1],
-    )  # fmt: skip
+        operation=CASCADE,
+        kernel=kernels[0].name,
+        flops=flops,
+        bytes=moved,
+        bound=max(bounds),
+        kernels=tuple(kernels),
+        form=form,
+        shared=shared,
+        way=way,
+        compute_bound=bounds[0],
+        memory_bound=bounds[1],
+    )
 
 
 def _title(f: Form) -> str:

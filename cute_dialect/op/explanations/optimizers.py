@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.elementwise.adamw import CHUNK, ELEMENTS, LISTS, AdamwArrays, AdamwConfig, adamw_text
@@ -23,6 +22,7 @@ from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.explanations.rows import DRAM, shape_and_type
+from cute_dialect.op.signature_types import Array
 
 ADAMW = "adamw_"
 """Name of the function in errors."""
@@ -48,11 +48,11 @@ class AdamwExplanation(Explanation):
 
 
 def explain_adamw(
-    params: Any,
+    params: Sequence[Array],
     element: str = "f32",
-    grads: Any = None,
-    exp_avgs: Any = None,
-    exp_avg_sqs: Any = None,
+    grads: Sequence[Array] | None = None,
+    exp_avgs: Sequence[Array] | None = None,
+    exp_avg_sqs: Sequence[Array] | None = None,
     arrays: Sequence[str] = (),
 ) -> AdamwExplanation:
     """Explain a step of AdamW.  Raises the errors of the function for lists, shapes and types.
@@ -95,17 +95,23 @@ def explain_adamw(
     size = sum([n * (3 * BITS[c.element] + 4 * BITS[c.state]) // 8 for c, n in counts.items()])
     kernels = tuple([RowKernel(c.name, adamw_text, (c,)) for c in counts])
     return AdamwExplanation(
-        operation=ADAMW, kernel=kernels[0].name, why=_words(next(iter(blocks.values()))), bytes=size,
-        bound=size / DRAM / 1e6, kernels=kernels, parameters=len(kept), elements=sum(counts.values()),
+        operation=ADAMW,
+        kernel=kernels[0].name,
+        why=_words(next(iter(blocks.values()))),
+        bytes=size,
+        bound=size / DRAM / 1e6,
+        kernels=kernels,
+        parameters=len(kept),
+        elements=sum(counts.values()),
         blocks=tuple(blocks.values()),
-    )  # fmt: skip
+    )
 
 
 def _words(blocks: int) -> str:
     return f"{blocks} block{'s'[: blocks > 1]} of up to {CHUNK} elements of a parameter"
 
 
-def _address(x: Any) -> int:
+def _address(x: Array) -> int:
     """Return the address of a tensor or a NumPy array; 0 for a shape."""
     if hasattr(x, "data_ptr"):
         return x.data_ptr()

@@ -66,6 +66,7 @@ from cute_dialect.op.problems.rows import (
     regions_of_scales,
     shape_of_scales,
 )
+from cute_dialect.op.signature_types import Array
 from cute_dialect.runtime.arrays import view_of
 
 DRAM = 4.092
@@ -444,7 +445,7 @@ class EmbeddingExplanation(Explanation):
         yield "gradient", ", ".join(f"{self.config.name}-{step}" for step in ("zero", "links", "gradient"))
 
 
-def explain_embedding(indices: Any, weight: Any, element: str) -> EmbeddingExplanation:
+def explain_embedding(indices: Array, weight: Array, element: str) -> EmbeddingExplanation:
     """Explain ``embedding``.  Raises the errors of the function.
 
     Args:
@@ -459,9 +460,16 @@ def explain_embedding(indices: Any, weight: Any, element: str) -> EmbeddingExpla
     size = (min(tokens, rows) + tokens) * columns * BITS[element] // 8 + tokens * (8 if index == "i64" else 4)
     kernel = RowKernel(c.name, gather_text, (c,))
     return EmbeddingExplanation(
-        operation="embedding", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), config=c,
-        tokens=tokens, rows=rows, columns=columns,
-    )  # fmt: skip
+        operation="embedding",
+        kernel=c.name,
+        bytes=size,
+        bound=size / DRAM / 1e6,
+        kernels=(kernel,),
+        config=c,
+        tokens=tokens,
+        rows=rows,
+        columns=columns,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

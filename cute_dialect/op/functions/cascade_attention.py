@@ -11,7 +11,7 @@ and a third one combines the partial results, which are f32.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import UnsupportedError, named
@@ -21,7 +21,7 @@ from cute_dialect.op.execute.call_cache import KnownCalls, number
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
 from cute_dialect.op.problems.attention import CALL, SPELLINGS, Numbers, form_of, is_number
-from cute_dialect.op.problems.cascade_attention import CASCADE, shared_form
+from cute_dialect.op.problems.cascade_attention import CASCADE, OTHERS, CascadeNumbers, shared_form
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -29,22 +29,8 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Interpreted
 
-_OTHERS = ("sinks", "cu_groups", "seqused_shared", "page_table_shared", "seqused_k", "page_table")
-"""Arrays that a call may have, in the order of the torch operator's arguments."""
 _KNOWN = KnownCalls(tf32=False)
 """Cached calls."""
-
-
-class CascadeNumbers(NamedTuple):
-    """Arguments of :func:`cascade_attention` that are not arrays."""
-
-    causal: bool
-    scale: float | None
-    softcap: float
-    lse: bool
-    layout: str
-    seqused_k_offset: int
-    max_group: int | None
 
 
 def cascade_attention(
@@ -105,7 +91,7 @@ def cascaded(
     """Compute :func:`cascade_attention`.
 
     Args:
-        arrays: q, k_shared, v_shared, k, v and those of ``_OTHERS``, or None.
+        arrays: q, k_shared, v_shared, k, v and those of ``OTHERS``, or None.
         numbers: the other arguments.
     """
     given = (*arrays, out)
@@ -138,8 +124,8 @@ def _computed(
     """Compute :func:`_launched`, with errors that may name :func:`cute_dialect.op.attention`."""
     causal, scale, softcap, lse, layout, grown, largest = numbers
     check_flag(CASCADE, "causal", causal)
-    names = ("q", "k_shared", "v_shared", "k", "v", *_OTHERS, "out")
-    one = RowCall(CASCADE, dict(zip(names, given)), device, _OTHERS, ("bf16", "f16"), stream=stream, run=run)
+    names = ("q", "k_shared", "v_shared", "k", "v", *OTHERS, "out")
+    one = RowCall(CASCADE, dict(zip(names, given)), device, OTHERS, ("bf16", "f16"), stream=stream, run=run)
     direction = "bottom_right" if causal else False
     form = form_of(one.views, direction, scale, None, lse, layout, None, one.element, Numbers(softcap, grown))
     shared = shared_form(one.views, form, largest)

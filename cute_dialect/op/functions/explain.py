@@ -13,7 +13,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -71,6 +71,7 @@ from cute_dialect.op.functions.sampling import filters_of, sample, topk
 from cute_dialect.op.functions.sparse_weights import mm_sparse
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
+from cute_dialect.op.problems.cascade_attention import OTHERS, CascadeNumbers
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
@@ -173,7 +174,9 @@ def explain(
     if function is grouped_mm:
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
     if function is cascade_attention:
-        return of_gpu(_explained_attention(name, a, b, out, element, more))
+        numbers = CascadeNumbers(**{n: more.pop(n) for n in CascadeNumbers._fields if n in more})
+        _check_arguments(name, more, {"k", "v", *OTHERS})
+        return of_gpu(explain_cascade(a, b, out, numbers=numbers, element=element, **more))
     if function is embedding and not more:
         return of_gpu(explain_embedding(a, b, element))
     if function is adamw_ and not {"device", "stream"} & {*more}:
@@ -243,20 +246,20 @@ def explain(
 
 
 def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any]) -> Any:
-    """Return the explanation of a function of attention other than ``mla_decode``."""
-    functions: dict[str, Callable[..., Explanation]] = {
-        "attention": explain_attention,
-        "attention_backward": explain_backward,
-        "cascade_attention": explain_cascade,
-    }
-    function = functions.get(name, explain_flex)
+    """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``."""
+    function = {"attention": explain_attention, "attention_backward": explain_backward}.get(name, explain_flex)
     known = set(signature(function).parameters)
     if name == "attention_backward":
         known |= set(signature(explain_attention).parameters) - {"lse"}
+    _check_arguments(name, more, known)
+    return function(q, k, v, element=element, **more)
+
+
+def _check_arguments(name: str, more: Iterable[str], known: set[str]) -> None:
+    """Raise ArgumentError for an argument of a function that its explanation does not have."""
     for key in more:
         if key not in known:
             raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
-    return function(q, k, v, element=element, **more)
 
 
 def _explained_gemm(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.problems.attention import LAYOUTS, Form, check_lengths, check_pages, check_rising, numbers_of
@@ -14,6 +15,20 @@ from cute_dialect.runtime.arrays import ArrayView
 
 CASCADE = "cascade_attention"
 """Name of the function in errors."""
+OTHERS = ("sinks", "cu_groups", "seqused_shared", "page_table_shared", "seqused_k", "page_table")
+"""Arrays that a call may have, in the order of the torch operator's arguments."""
+
+
+class CascadeNumbers(NamedTuple):
+    """Arguments of :func:`cute_dialect.op.cascade_attention` that are not arrays."""
+
+    causal: bool = True
+    scale: float | None = None
+    softcap: float = 0.0
+    lse: bool = False
+    layout: str = "bhsd"
+    seqused_k_offset: int = 0
+    max_group: int | None = None
 
 
 def shared_form(views: Mapping[str, ArrayView], form: Form, largest: object) -> Form:
