@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 733,
-    "lines": 215_311,
+    "lines": 215_344,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
