@@ -12,6 +12,7 @@ import numpy as np
 
 from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
 from cute_dialect.interp import Pointer, RunOptions, run_kernel
+from cute_dialect.interp.field import Algebra, field_of
 from cute_dialect.interp.memory.buffers import Elements
 from cute_dialect.interp.memory.tensor_map import TensorMap
 from cute_dialect.ir.printing import ir_text
@@ -79,6 +80,7 @@ def run_on_cpu(
     seed: int = 0,
     max_steps: int | None = None,
     unwritten: Sequence[str] = (),
+    field: int | Algebra | None = None,
 ) -> RunReport | None:
     """Run ``plans`` in order on numpy arrays or CPU tensors, which are updated in place.
 
@@ -90,6 +92,7 @@ def run_on_cpu(
         progress, blocks, checks, reports, schedule, seed, max_steps: see :class:`cute_dialect.interp.RunOptions`;
             ``blocks`` and ``reports`` need a call with one launch.
         unwritten: names of arrays without initial values.
+        field: the prime of a run over a field, or an algebra; the arrays hold its elements in the bits of floats.
 
     Raises :class:`DeviceError` for an array that is not in CPU memory, and the errors of the interpreter.
     """
@@ -116,6 +119,7 @@ def run_on_cpu(
         seed=seed,
         max_steps=max_steps,
         chip=module.manifest["chip"],
+        algebra=None if field is None else field_of(field),
     )
     total: RunReport | None = None
     for plan in plans:

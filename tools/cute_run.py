@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
     from cute_dialect.interp import RunReport
+    from cute_dialect.interp.validation.equivalence import Contents, Side
     from cute_dialect.pipelines.compilation import Emit
     from cute_dialect.runtime.launch import CompiledModule
     from cute_dialect.tools.run_report import Report, Result
@@ -139,6 +140,11 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="WHICH",
         help="run only these blocks on the CPU: 0,5,16:32 or sample:16[:SEED]; checks cover the elements they write",
     )
+    p.add_argument(
+        "--field",
+        metavar="PRIME",
+        help="on the CPU, check values exactly modulo a prime, or 'auto': random residues replace random numbers",
+    )
     p.add_argument("--grid", metavar="X,Y,Z", help="grid dimensions (default: those of the host function)")
     p.add_argument("--block", metavar="X,Y,Z", help="block dimensions (default: those of the host function)")
     p.add_argument("--smem", type=_count, metavar="BYTES", help="dynamic shared memory in bytes")
@@ -219,6 +225,8 @@ def _run(options: argparse.Namespace, as_program: bool) -> int:
     compiled = time.perf_counter() - began - calls[0].seconds
     call = calls[0]._replace(kernel=module.kernel(calls[0].kernel.name))  # The kernel now has machine code.
     run = None
+    if options.field is not None:
+        return 0 if _check_field(call, request, options) else 1
     if device == "gpu":
         result = _run_gpu(call, request, max(5, options.repeat))
     else:
@@ -232,6 +240,8 @@ def _refuse_what_cpus_do(request: RunRequest, options: argparse.Namespace) -> No
     if request.sanitizers or request.reports:
         names = ", ".join([*(request.sanitizers or ()), *request.reports])
         raise RunError(f"{names}: available on the CPU interpreter only; use --device=cpu")
+    if options.field is not None:
+        raise RunError("--field: available on the CPU interpreter only; use --device=cpu")
     if options.blocks is not None:
         raise RunError("--blocks: available on the CPU interpreter only; use --device=cpu")
 
@@ -368,6 +378,54 @@ def _run_cpu(call: Call, request: RunRequest, options: argparse.Namespace) -> tu
         unwritten=[a.name for a in call.arguments if isinstance(a, Tensor) and a.init == "poison"],
     )
     return Result("", 1e6 * run.seconds if run is not None else 0.0, 0), run
+
+
+def _check_field(call: Call, request: RunRequest, options: argparse.Namespace) -> bool:
+    """Check the expressions over a field and print the verdict; return True if they hold."""
+    from cute_dialect.interp.validation.equivalence import Subject, compare  # late: start-up
+    from cute_dialect.tools.run_check import CheckError, compare_over_field  # late: start-up
+    from cute_dialect.tools.run_inputs import Tensor, letters  # late: start-up
+    from cute_dialect.tools.run_report import Report  # late: start-up
+
+    names = call.kernel.target.names
+    tensors = [a for a in call.arguments if isinstance(a, Tensor)]
+    plain = {n: a for n, a in zip(names, call.arguments) if not isinstance(a, Tensor)}
+
+    def run(algebra: object) -> None:
+        call.kernel(
+            *values_of(call.arguments),
+            device="cpu",
+            grid=request.grid,
+            block=request.block,
+            smem=request.smem,
+            checks=request.sanitizers or "none",
+            schedule=options.schedule,
+            seed=options.seed,
+            max_steps=options.max_steps,
+            field=algebra,
+        )
+
+    def sides(before: Contents, after: Contents) -> list[Side]:
+        now, first = {**plain, **after}, {**plain, **before}
+        known = letters(names)
+        values: dict[str, object] = {f"in_{name}": first[names[i]] for name, i in known.items()}
+        values.update({name: now[names[i]] for name, i in known.items()})
+        every = [n for n, a in zip(names, call.arguments) if isinstance(a, Tensor)]
+        return [side for text in request.expressions for side in compare_over_field(text, values, every)]
+
+    fixed = [t.name for t in tensors if t.init not in ("random", "randn", "rand", "randint", "poison")]
+    subject = Subject(run, {t.name: t.array for t in tensors}, fixed)
+    try:
+        verdict = compare(subject, sides, prime=request.prime, seed=options.seed)
+    except CheckError as e:
+        raise RunError(f"--check: {e}") from e
+    report = Report(options.quiet)
+    text = " and ".join(request.expressions)
+    if verdict.difference is None:
+        report.line(f"  check   {text}: ok, {verdict}")
+        return True
+    report.error(f"check {text!r} failed: {verdict}")
+    return False
 
 
 def _print_profile(report: Report, run: RunReport, path: str | None) -> None:

@@ -31,6 +31,7 @@ class RunRequest(NamedTuple):
     sanitizers: Sequence[str] | None
     expressions: Sequence[str]
     reports: Sequence[str]
+    prime: int | None = None  # of a run over a field; None selects it from the arrays
 
 
 class Call(NamedTuple):
@@ -62,7 +63,7 @@ def read_request(options: argparse.Namespace) -> RunRequest:
     sanitizers, expressions = _split_checks(options.check)
     for expression in expressions:
         _read(expression)
-    return RunRequest(*shape, sanitizers, expressions, reports)
+    return RunRequest(*shape, sanitizers, expressions, reports, _read_field(options, expressions))
 
 
 def make_call(module: CompiledModule, request: RunRequest, options: argparse.Namespace) -> Call:
@@ -83,6 +84,22 @@ def make_call(module: CompiledModule, request: RunRequest, options: argparse.Nam
     outs = _outs(options.out, kernel.target.names, tensors)
     plans = kernel.plans(*values_of(arguments), grid=request.grid, block=request.block, smem=request.smem)
     return Call(kernel, arguments, outs, plans, time.perf_counter() - began)
+
+
+def _read_field(options: argparse.Namespace, expressions: Sequence[str]) -> int | None:
+    """Return the prime of ``--field``, None for ``auto`` or without the option."""
+    if options.field is None:
+        return None
+    if not expressions:
+        raise RunError("--field: needs an expression to check, for example --check='c == a @ b.T'")
+    for option in ("blocks", "report", "out", "repeat", "timeline"):
+        if getattr(options, option):
+            raise RunError(f"--field: cannot be combined with --{option}, because a run over a field has no floats")
+    if options.field == "auto":
+        return None
+    if not re.fullmatch(r"\d{1,10}", options.field):
+        raise RunError(f"--field: expected 'auto' or a prime like 65521, got {options.field!r}")
+    return int(options.field)
 
 
 def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence[str] = ()) -> None:

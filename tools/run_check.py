@@ -16,11 +16,13 @@ import ast
 import keyword
 import operator
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from cute_dialect.interp.field import FieldArray
+from cute_dialect.interp.validation.equivalence import Side
 from cute_dialect.ir.diagnostics import did_you_mean
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -406,6 +408,82 @@ class Written:
                 f"{ast.unparse(tree)}: only some elements of {mixed[0]!r} were written; use elementwise comparisons"
             )
         return None
+
+
+# ------------------------------------------------------------------------------------------------------- over a field
+
+
+_FIELD_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = {
+    kind: _BINARY[kind] for kind in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.MatMult)
+}
+
+
+def compare_over_field(expression: str, values: Mapping[str, object], tensors: Sequence[str]) -> list[Side]:
+    """Evaluate both sides of the comparisons of an expression over a field. ``allclose`` compares exactly.
+
+    Args:
+        expression: the expression, or a name in ``REFERENCES``.
+        values: the arguments by name; arrays of floats are ``FieldArray``.
+        tensors: the names of the array arguments, in order.
+
+    Raises:
+        CheckError: the expression has no value over a field.
+    """
+    marks = spelled(values)
+    tree = read_expression(expression, list(values), tensors)
+    values = {**values, **{mark: values[name] for name, mark in marks.items() if name in values}}
+    try:
+        return list(_sides(tree, values))
+    except CheckError:
+        raise
+    except Exception as e:  # The shapes do not fit.
+        raise CheckError(f"{expression}: {e}") from e
+
+
+def _sides(tree: ast.expr, values: Mapping[str, object]) -> Iterator[Side]:
+    match tree:
+        case ast.BoolOp(op=ast.And(), values=parts):
+            for part in parts:
+                yield from _sides(part, values)
+            return
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
+            pass
+        case ast.Call(func=ast.Name(id="allclose" | "array_equal"), args=[left, right, *_]):
+            pass
+        case _:
+            raise CheckError(f"{ast.unparse(tree)!r}: over a field only == can be checked, because it has no order")
+    got, want = (_field_value(t, values) for t in (left, right))
+    if isinstance(got, FieldArray) and not isinstance(want, FieldArray):
+        want = got * 0 + want
+    first, second = (np.asarray(x.elements if isinstance(x, FieldArray) else x) for x in (got, want))
+    if first.shape != second.shape:
+        raise CheckError(f"{ast.unparse(tree)}: shapes differ: {first.shape} and {second.shape}")
+    yield Side(ast.unparse(left), first, second)
+
+
+def _field_value(tree: ast.expr, values: Mapping[str, object]) -> object:
+    match tree:
+        case ast.Name(id=name):
+            return values[name]
+        case ast.Constant(value=value):
+            return value
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _FIELD_BINARY:
+            return _FIELD_BINARY[type(op)](_field_value(left, values), _field_value(right, values))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return operator.neg(cast("FieldArray", _field_value(operand, values)))
+        case ast.Call(func=ast.Name(id="f32" | "f64" | "like"), args=[value, *_]):
+            return _field_value(value, values)
+        case ast.Call(func=ast.Name(id="sum"), args=[value], keywords=keywords):
+            axes = [cast("int", _field_value(k.value, values)) for k in keywords if k.arg == "axis"]
+            return cast("FieldArray", _field_value(value, values)).sum(*axes)
+        case ast.Call(func=ast.Name(id="transpose"), args=[value]) | ast.Attribute(value=value, attr="T"):
+            return cast("FieldArray", _field_value(value, values)).T
+        case ast.Subscript(value=value, slice=index):
+            return cast("FieldArray", _field_value(value, values))[_index(index, values)]
+        case _:
+            raise CheckError(
+                f"{ast.unparse(tree)!r} has no value over a field; use + - * @, sum, transpose, slices and numbers"
+            )
 
 
 def _equal(got: NDArray[np.generic], want: NDArray[np.generic]) -> CheckResult:

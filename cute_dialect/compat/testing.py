@@ -4,6 +4,7 @@
 
     us = cute.testing.benchmark(compiled, workspace_generator=make_arguments, workspace_count=10, iterations=100)
     cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the interpreter, with race detection
+    cute.testing.assert_equivalent(gemm, other, [(a, b, c)])        # exact equality of values over a prime field
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError, UsageError
@@ -22,13 +23,16 @@ from cute_dialect.lang.calls import autotune
 from cute_dialect.lang.calls.options import default_device, without_checks
 from cute_dialect.lang.machine.printf import assert_ as assert_
 from cute_dialect.lang.values.annotations import Stream
+from cute_dialect.runtime.launch import Kernel
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.field import Algebra
+    from cute_dialect.interp.validation.equivalence import Contents, Side, Verdict
     from cute_dialect.lang.values.signature_types import Array
 
 __all__ = [
-    "CantImplementError", "JitArguments", "assert_", "assert_close", "autotune_jit", "benchmark", "check", "convert",
-    "get_workspace_count", "tune",
+    "CantImplementError", "JitArguments", "assert_", "assert_close", "assert_equivalent", "autotune_jit", "benchmark",
+    "check", "convert", "get_workspace_count", "tune",
 ]  # fmt: skip
 
 _ROUNDS = 10
@@ -272,6 +276,83 @@ def check(
         f(*args, device="cpu", checks=checks, schedule=schedule)
         for at, want in expected.items():
             assert_close(args[at], want, rtol, atol)
+
+
+def assert_equivalent(
+    f: Callable[..., object], reference: Callable[..., object], problems: Sequence[Sequence[object]], *,
+    field: int | str = "auto", runs: int | str = "auto", bound: float = 2.0**-40, fixed: Sequence[str] = (),
+) -> list[Verdict]:  # fmt: skip
+    """Check on the interpreter that a host function computes the same values as a reference, exactly.
+
+    Floats are elements of a prime field: sums and products are exact, in any order. Random elements replace the numbers
+    in the arrays. Order, roots and transcendental functions are refused.
+
+    Args:
+        f: the host function, or a compiled kernel.
+        reference: another one with the same parameters, or a Python function that writes results into its arguments,
+            such as ``def gemm(a, b, c): c[:] = a @ b.T``. Its arrays are ``cute_dialect.interp.field.FieldArray``.
+        problems: the arguments of each call, which give shapes and types. Their contents are restored.
+        field: the prime, below 2^31; "auto" selects the one of the narrowest float type.
+        runs: random points for each problem; "auto" selects the number from ``bound``.
+        bound: limit of the probability that a difference is missed.
+        fixed: names of arrays whose numbers are kept.
+
+    Returns the verdict of each problem.
+
+    Raises AssertionError for a difference, and InterpError for an op without a value over a field.
+    """
+    if not callable(f) or not callable(reference):
+        raise UsageError("assert_equivalent: f and reference must be functions")
+    if not isinstance(problems, list | tuple) or not all(isinstance(p, list | tuple) for p in problems):
+        raise UsageError(
+            "assert_equivalent: problems must be a list with the arguments of each call, as in [(a, b, c)]"
+        )
+    if not (field == "auto" or isinstance(field, int)) or not (runs == "auto" or (isinstance(runs, int) and runs > 0)):
+        raise UsageError(f'assert_equivalent: field and runs must be "auto" or positive integers, got {field}, {runs}')
+    names = list(f.target.names if isinstance(f, Kernel) else inspect.signature(f).parameters)
+    return [_equivalent(f, reference, problem, names, field, runs, bound, fixed) for problem in problems]
+
+
+def _equivalent(
+    f: Callable[..., object], reference: Callable[..., object], problem: Sequence[object], names: Sequence[str],
+    field: int | str, runs: int | str, bound: float, fixed: Sequence[str],
+) -> Verdict:  # fmt: skip
+    import numpy as np  # late: start-up
+
+    from cute_dialect.interp.field import FieldArray, elements_of, held  # late: start-up
+    from cute_dialect.interp.validation.equivalence import Side, Subject, compare  # late: start-up
+
+    arrays = {n: x for n, x in zip(names, problem) if isinstance(x, np.ndarray)}
+    unknown = [n for n in fixed if n not in arrays]
+    if unknown or len(names) != len(problem) or not arrays:
+        raise UsageError(
+            f"assert_equivalent: a problem has the arguments {', '.join(names)}, arrays of numpy among them, and fixed "
+            f"names arrays; got {len(problem)} arguments, arrays {', '.join(arrays) or 'none'}, fixed={list(fixed)}"
+        )
+
+    def run(algebra: Algebra) -> None:
+        f(*problem, device="cpu", checks="none", field=algebra)
+
+    def sides(before: Contents, after: Contents) -> list[Side]:
+        floats = {n: x for n, x in before.items() if isinstance(x, FieldArray)}
+        if inspect.isfunction(reference):
+            reference(*[before.get(n, x) for n, x in zip(names, problem)])
+            want = {n: x.elements for n, x in floats.items()}
+        else:
+            algebra = next(iter(floats.values())).algebra
+            mine: dict[str, Any] = {n: held(x.elements, arrays[n].dtype) for n, x in floats.items()}
+            mine.update({n: x for n, x in before.items() if n not in floats})
+            reference(*[mine.get(n, x) for n, x in zip(names, problem)], device="cpu", checks="none", field=algebra)
+            want = {n: elements_of(mine[n]) for n in floats}
+        return [Side(n, cast("FieldArray", after[n]).elements, want[n]) for n in floats]
+
+    prime = field if isinstance(field, int) else None
+    points = runs if isinstance(runs, int) else None
+    verdict = compare(Subject(run, arrays, fixed), sides, prime=prime, runs=points, bound=bound)
+    if verdict.difference is not None:
+        shapes = ", ".join(f"{n} {tuple(a.shape)}" for n, a in arrays.items())
+        raise AssertionError(f"assert_equivalent: {shapes}: {verdict}")
+    return verdict
 
 
 def _copied(x: Any) -> Any:

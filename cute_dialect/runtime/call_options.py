@@ -24,7 +24,7 @@ SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 
 _ON_CPU: Mapping[str, object] = {
     "checks": None, "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
-    "unwritten": (),
+    "unwritten": (), "field": None,
 }  # fmt: skip
 """Options of the interpreter, with their defaults."""
 
@@ -207,6 +207,13 @@ def _unwritten(value: object) -> None:
         raise _wrong("unwritten", "a tuple or list of names of array arguments", cast(object, value))
 
 
+def _field(value: object) -> None:
+    if value is not None and not hasattr(value, "matmul"):
+        number = index_of(value)
+        if number is None or not 2 < number < 1 << 31:
+            raise _wrong("field", "a prime below 2^31, for example 65521 for 16-bit floats", value)
+
+
 _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "checks": _checks,
     "reports": _names("reports", REPORTS),
@@ -215,6 +222,7 @@ _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "blocks": _blocks,
     "progress": _progress,
     "unwritten": _unwritten,
+    "field": _field,
 }
 
 _OPTIONS = frozenset({"grid", "block", "smem", "device", "max_steps", *_ON_CPU, *_CHECKERS})

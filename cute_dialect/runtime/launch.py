@@ -94,6 +94,7 @@ class CallOptions(TypedDict, total=False):
     blocks: Sequence[int] | str | None
     progress: Callable[[Progress], None] | None
     unwritten: Sequence[str]
+    field: object
 
 
 class KernelCall(Protocol):
@@ -120,6 +121,7 @@ class KernelCall(Protocol):
             blocks: blocks to run: block numbers, or a string such as ``"0,5,16:32"`` or ``"sample:16"``.
             progress: function called with the progress of the run.
             unwritten: names of arrays without initial values; ``uninit`` reports reads of elements not yet written.
+            field: a prime, to compute with residues in the bits of floats instead of rounded numbers.
 
         Raises :class:`LaunchError` or a subclass if an argument does not match its type, ``NoGpuError``,
         ``CudaError``.
@@ -375,6 +377,7 @@ class Kernel:
         blocks: Sequence[int] | str | None = None,
         progress: Callable[[Progress], None] | None = None,
         unwritten: Sequence[str] = (),
+        field: object = None,
     ) -> RunReport | None:
         """Handle a call that no recent fast path matches."""
         given: CallOptions = {
@@ -386,6 +389,7 @@ class Kernel:
             "blocks": blocks,
             "progress": progress,
             "unwritten": unwritten,
+            "field": field,
         }
         check_options(given)
         where = device_number(device)
@@ -406,6 +410,7 @@ class Kernel:
                 blocks=blocks,
                 progress=progress,
                 unwritten=unwritten,
+                field=field,
             )
         usual = grid is None and block is None and smem is None and where is None
         key = torch_key(args, self._mask) if usual else None

@@ -44,6 +44,7 @@ from cute_dialect.runtime.progress import Task
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.field import Algebra
     from cute_dialect.interp.machine.group import Observer
     from cute_dialect.interp.memory.accesses import Part, Site
 
@@ -74,6 +75,7 @@ class RunOptions:
     - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
       runs warp by warp; "flops" fills `RunReport.flops`
     - chip: the target chip. Its number of SMs and their limits determine how many blocks are resident at once
+    - algebra: arithmetic of floats over a field, see `field`. None computes like the machine
     - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
 
     Raises:
@@ -92,6 +94,7 @@ class RunOptions:
     check_budget: int | None = None
     reports: Sequence[str] = ()
     chip: str = DEFAULT_CHIP
+    algebra: Algebra | None = None
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -381,7 +384,7 @@ def run_kernel(
     begin = time.perf_counter()
     grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
     checks, blocks, budget = options.checks, options.blocks, options.check_budget
-    program = Program(module, options.overflow)
+    program = Program(module, options.overflow, options.algebra)
     func = _find(program, kernel)
     machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True, TARGETS[options.chip])
     if machine.threads > MAX_THREADS:

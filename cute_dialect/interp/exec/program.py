@@ -24,6 +24,7 @@ from cute_dialect.interp.instructions import (
     calls,
     cluster_launch,
     conversions,
+    field_ops,
     float_ops,
     gpu,
     integer_ops,
@@ -46,6 +47,7 @@ from cute_dialect.interp.values import Array
 if TYPE_CHECKING:  # pragma: no cover
     from xdsl.ir import Attribute, Operation
 
+    from cute_dialect.interp.field import Algebra
     from cute_dialect.interp.reports.run_report import FlopCount
 
 
@@ -81,11 +83,12 @@ PREFIXES: tuple[tuple[str, Builder], ...] = gpu.PREFIXES
 class Program:
     """The functions of a module, compiled on demand for one launch."""
 
-    def __init__(self, module: Operation, overflow: str) -> None:
+    def __init__(self, module: Operation, overflow: str, algebra: Algebra | None = None) -> None:
         if overflow not in ("error", "wrap"):
             raise InterpError("argument", f'unknown overflow {overflow!r}; use "error" or "wrap"')
         self.module = module
         self.overflow = overflow
+        self.algebra = algebra  # arithmetic of floats, None for that of the machine
         self.flops: FlopCount | None = None  # None if operations are not counted
         self.tracks = False  # True if unwritten registers are tracked
         self.cta_group: tuple[int, str] | None = None  # cta_group of the tcgen05 ops, and the first of them
@@ -100,8 +103,8 @@ class Program:
         if got is None:
             for prefix, b in PREFIXES:
                 if name.startswith(prefix):
-                    return b
-        return got
+                    got = b
+        return got if self.algebra is None else field_ops.over_algebra(name, got)
 
     def function(self, op: Operation) -> Function:
         """Return the compiled function of a func op."""

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from xdsl.ir import SSAValue
 
+    from cute_dialect.interp.field import Algebra
+
 Gen = Generator[Wait, None, None]
 
 
@@ -151,6 +153,8 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
     def step(R: Regs, g: Group) -> None:
         for lane in active(g, R, k.predicate):
             tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            if tm.oob_fill == "nan" and c.program.algebra is not None:
+                raise Fault("field", "a tensor map that fills with NaN has no value over a field; fill with zero", lane)
             at = [operand(R, s, lane) for s in k.coordinates]
             offsets = [operand(R, s, lane) & 0xFFFF for s in k.offsets]
             nbytes = tm.box_bytes
@@ -453,7 +457,9 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             if combine:
                 _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
             data: list[Array] = []
-            _issue_store(g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, data, combine))
+            _issue_store(
+                g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, data, combine, c.program.algebra)
+            )
 
     c.emit(op, step, pure=False)
 
@@ -507,13 +513,14 @@ def _store_steps(
     n: int,
     data: list[Array],
     combine: str,
+    algebra: Algebra | None,
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     def read() -> None:
         start, address = _start(block, offset)
         data.append(read_shared(block.smem, start, address, n, tm.swizzle))
 
     def write() -> None:
-        tm.scatter(buf, at, data[0], combine, _unmoved(tm))
+        tm.scatter(buf, at, data[0], combine, _unmoved(tm), algebra)
         g.count.progress += 1
 
     return read, write
@@ -581,13 +588,23 @@ def emit_bulk_store(op: Operation, k: Copies, combine: str = "", element: str = 
             g.check_read(block.smem, block.smem_start + offset, n, "bulk copy", lane, id(info))
             if combine:
                 g.check_read(buf, start, n, "bulk reduction", lane, id(info))
-            _issue_store(g, lane, info, n, *_bulk_steps(g, block, offset, buf, start, n, combine, element))
+            _issue_store(
+                g, lane, info, n, *_bulk_steps(g, block, offset, buf, start, n, combine, element, c.program.algebra)
+            )
 
     c.emit(op, step, pure=False)
 
 
 def _bulk_steps(
-    g: Group, block: Block, offset: int, buf: Buffer, start: int, n: int, combine: str, element: str
+    g: Group,
+    block: Block,
+    offset: int,
+    buf: Buffer,
+    start: int,
+    n: int,
+    combine: str,
+    element: str,
+    algebra: Algebra | None,
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     data: list[Array] = []
 
@@ -599,7 +616,8 @@ def _bulk_steps(
         new = data[0]
         if combine:
             bits = f"u{int(element.lstrip('bfsu')) // 8}"
-            new = combined(element, buf.data[start : start + n].view(bits), new.view(bits), combine).view(np.uint8)
+            old = buf.data[start : start + n].view(bits)
+            new = combined(element, old, new.view(bits), combine, algebra).view(np.uint8)
         buf.data[start : start + n] = new
         buf.note_range(start, n, "bulk copy")
         g.count.progress += 1

@@ -14,6 +14,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
 from cute_dialect.interp.instructions import float_ops, gpu, tcgen05
 from cute_dialect.interp.instructions.conversions import emit_cvt
+from cute_dialect.interp.instructions.field_ops import refusal
 from cute_dialect.interp.instructions.lane_math import FUNCTIONS
 from cute_dialect.interp.instructions.matrix import mma_by_name, mma_sp_by_name
 from cute_dialect.interp.instructions.ptx import compile_text
@@ -186,6 +187,8 @@ def _call(c: FnCompiler, op: Operation) -> None:
         external = EXTERNALS.get(name)
         if external is None:
             raise InterpError("unsupported", f"call to @{name}, which has no body")
+        if c.program.algebra is not None and name != "__assertfail":
+            raise refusal(f"@{name}")
         external(c, op)
         return
     fn = c.program.function(target)
@@ -229,6 +232,8 @@ def _call_intrinsic(c: FnCompiler, op: Operation) -> None:
             raise InterpError("unsupported", f"intrinsic {name} is not supported")
         builder(c, op)
         return
+    if c.program.algebra is not None and short.startswith(("tcgen05.", "mma.sp.")):
+        raise refusal(name)
     for pattern, build in _INTRINSICS:
         m = re.fullmatch(pattern, short)
         if m is not None:

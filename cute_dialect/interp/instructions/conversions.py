@@ -12,6 +12,7 @@ import numpy as np
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.undefined import fail
 from cute_dialect.interp.errors import InterpError, attr_of
+from cute_dialect.interp.instructions.field_ops import over_row
 from cute_dialect.interp.instructions.lane_math import to_int
 from cute_dialect.interp.instructions.moves import bits_of, enum_word, from_bits
 from cute_dialect.interp.instructions.ptx_scalars import canonical, finish, flush
@@ -39,6 +40,8 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
     row = _ROWS.find(opcode)
     if row is None:
         raise not_modelled(opcode)
+    if c.program.algebra is not None:
+        row = over_row(c.program.algebra, row, opcode)
     words = Words(opcode)
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]

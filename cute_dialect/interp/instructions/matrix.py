@@ -36,6 +36,8 @@ from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.compiler.undefined import origin_of, some, whole
 from cute_dialect.interp.errors import Fault, InterpError, attr_of
+from cute_dialect.interp.field import Algebra, elements_of, held
+from cute_dialect.interp.instructions.field_ops import algebra_of, refusal
 from cute_dialect.interp.instructions.moves import bits_of, enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine.group import Group
@@ -242,6 +244,7 @@ class Mma:
         self.a, self.b = a, b
         self.saturate = integer_saturate
         self.bit_op = bit_op
+        self.algebra: Algebra | None = None
 
     def gather(self, regs: list[Array], kind: str, is_a: bool) -> Array:
         """Gather register fragments `(warps, 32, E)` into a matrix `(warps, m, k)` or `(warps, k, n)`.
@@ -298,13 +301,16 @@ def run_mma(
     if any(isinstance(v, Undefined) for v in (*a, *b, *c)):
         return _undefined_mma(mma, g, (a, b, c), leaves, out)
     la, lb, lc = leaves
-    A = mma.gather([decode(v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
-    B = mma.gather([decode(v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
+    A = mma.gather([_elements(mma, v, leaf, mma.a, g) for v, leaf in zip(a, la)], mma.a, True)
+    B = mma.gather([_elements(mma, v, leaf, mma.b, g) for v, leaf in zip(b, lb)], mma.b, False)
     warps = g.lanes // 32
     acc = [to_lanes(v, leaf, g.lanes).reshape(warps, 32, -1) for v, leaf in zip(c, lc)]
     flat = np.concatenate(acc, axis=2)  # (warps, 32, elements)
     n = flat.shape[2]
     rows, cols = _places(n)
+    if mma.algebra is not None:
+        product = mma.algebra.matmul(A, B)[:, rows, cols]
+        return _pieces(held(mma.algebra.add(product, elements_of(flat)), out[0].dtype), g, out)
     exact = A @ B
     if mma.bit_op == "xor_popc":
         exact = A.sum(2)[:, :, None] + B.sum(1)[:, None, :] - 2 * exact
@@ -315,7 +321,20 @@ def run_mma(
         result = total.astype(np.int32)
     else:
         result = total.astype(out[0].dtype)
-    per = n // len(out)
+    return _pieces(result, g, out)
+
+
+def _elements(mma: Mma, v: Value, leaf: Leaf, kind: str, g: Group) -> Array:
+    """Split a register into its elements, or into those of the algebra."""
+    if mma.algebra is None:
+        return decode(v, leaf, kind, g)
+    return elements_of(decode(v, leaf, "f32" if kind == "tf32" else kind, g))
+
+
+def _pieces(result: Value, g: Group, out: list[Leaf]) -> list[Value]:
+    """Divide the elements of D, `(warps, 32, n)`, among the result registers."""
+    assert isinstance(result, np.ndarray)
+    per = result.shape[2] // len(out)
     return [
         np.ascontiguousarray(result[:, :, k * per : (k + 1) * per]).reshape(g.lanes, *leaf.shape)
         for k, leaf in enumerate(out)
@@ -372,6 +391,8 @@ def emit_mma(c: FnCompiler, op: Operation, mma: Mma, counts: tuple[int, int, int
     values = [c.use(v) for v in op.operands]
     na, nb, _ = counts
     outs = c.defines(op.results[0])
+    if c.program.algebra is not None and mma.a in _ELEMENTS:
+        mma.algebra = algebra_of(c, float_leaf(_ELEMENTS[mma.a]), float_leaf(_ELEMENTS[mma.b]), c.leaf_of(outs[0]))
     if mma.m not in (8, 16) or mma.n != 8:
         raise InterpError("unsupported", f"mma m{mma.m}n{mma.n}k{mma.k} is not supported; use m8n8 or m16n8")
     step = _mma_step(c, mma, values[:na], values[na : na + nb], values[na + nb :], outs)
@@ -452,6 +473,8 @@ def emit_quad_pairs(c: FnCompiler, op: Operation, majors: tuple[str, str], count
     """Compile one MMA. `majors` are those of A and B, `counts` the register counts of A, B and C."""
     from cute_dialect.arch.table import find_mma_sync  # late: start-up
 
+    if c.program.algebra is not None:
+        raise refusal("mma.sync.m8n8k4")
     slots = [c.use(v) for v in op.operands]
     outs = c.defines(op.results[0])
     leaves = [c.leaf_of(s) for s in slots]
@@ -501,6 +524,10 @@ def _mma(text: Text, s: Statement) -> None:
     if m is None or m[6] not in _ELEMENT_BITS:
         raise InterpError("unsupported", f"{s.opcode} is not supported")
     mma = Mma(int(m[1]), int(m[2]), int(m[3]), m[6], m[7], m[4] is not None)
+    if text.c.program.algebra is not None and mma.a in _ELEMENTS:
+        mma.algebra = algebra_of(text.c, float_leaf(_ELEMENTS[mma.a]), float_leaf(_ELEMENTS[mma.b]))
+        if m[5] == "f16":
+            raise refusal(s.opcode)
     d, a, b, acc = ([text.slot(p) for p in s.parts(i)] for i in range(4))
     text.emit(s, _mma_step(text.c, mma, a, b, acc, d))
 

@@ -12,6 +12,8 @@ import numpy as np
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.compiler.undefined import Offset, promise_address
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name
+from cute_dialect.interp.field import Algebra, elements_of, held
+from cute_dialect.interp.instructions.field_ops import algebra_of, refusal
 from cute_dialect.interp.instructions.moves import enum_word, ints_of
 from cute_dialect.interp.instructions.ptx_text import B128, Handler, Statement, Text, not_modelled, number
 from cute_dialect.interp.machine.group import Group, Wait
@@ -476,9 +478,11 @@ _BIN_OPS = (
 )  # fmt: skip
 
 
-def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
+def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf, algebra: Algebra | None = None) -> Value:
     """Apply one atomic read-modify-write to scalars or vectors, and return the new value."""
     x, y = np.asarray(old, leaf.dtype), np.asarray(v, leaf.dtype)
+    if algebra is not None and kind == "fadd":
+        return held(algebra.add(elements_of(x), elements_of(y)), leaf.dtype)
     if kind == "xchg":
         return y
     if kind in ("add", "fadd"):
@@ -516,7 +520,9 @@ def apply_atomic(kind: str, old: Value, v: Value, leaf: Leaf) -> Value:
     return r.astype(leaf.dtype)
 
 
-def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, want_old: bool) -> Value:
+def atomic_lanes(
+    site: Site, g: Group, addr: Value, value: Value, kind: str, want_old: bool, algebra: Algebra | None = None
+) -> Value:
     """Execute an atomic in the active lanes, in lane order, and return the old values."""
     m = g.mask
     leaf = site.leaf
@@ -547,7 +553,7 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
             if kind in ("uinc_wrap", "udec_wrap"):
                 new = np.array([apply_atomic(kind, b, v, leaf) for b, v in zip(before, vals[lanes])], leaf.dtype)
             else:
-                new = apply_atomic(kind, before, vals[lanes], leaf)
+                new = apply_atomic(kind, before, vals[lanes], leaf, algebra)
             view[rows] = new
             old[lanes] = before
         elif not want_old and leaf.kind == "i" and kind in ("add", "max", "min") and leaf.count == 1:
@@ -556,8 +562,17 @@ def atomic_lanes(site: Site, g: Group, addr: Value, value: Value, kind: str, wan
             for r, lane in zip(rows.tolist(), lanes.tolist()):
                 before = np.array(view[r])
                 old[lane] = before
-                view[r] = apply_atomic(kind, before, vals[lane], leaf)
+                view[r] = apply_atomic(kind, before, vals[lane], leaf, algebra)
     return old
+
+
+def _atomic_algebra(c: FnCompiler, kind: str, leaf: Leaf, name: str) -> Algebra | None:
+    """Return the algebra of an atomic on floats, None on integers. Raises InterpError for other than add and swap."""
+    if c.program.algebra is None or leaf.kind != "f":
+        return None
+    if kind not in ("fadd", "xchg"):
+        raise refusal(name)
+    return algebra_of(c, leaf)
 
 
 def _atomicrmw(c: FnCompiler, op: Operation) -> None:
@@ -569,6 +584,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
     kind = {"and": "_and", "or": "_or", "xor": "_xor"}.get(kind, kind)
     if kind not in _BIN_OPS:
         raise InterpError("unsupported", f"atomic operation {kind} is not supported; use one of {', '.join(_BIN_OPS)}")
+    algebra = _atomic_algebra(c, kind, leaf, f"llvm.atomicrmw {kind}")
     site = Site(leaf, max(_int_attr(op, "alignment") or 0, leaf.align), _space(c.leaf_of(p)), True, "atomic", op)
     c.pieces.bound(site, p)
     site.atomic = True
@@ -578,7 +594,7 @@ def _atomicrmw(c: FnCompiler, op: Operation) -> None:
         c.fn.needs_clocks.append("an atomic")
 
     def step(R: Regs, g: Group) -> None:
-        R[d] = atomic_lanes(site, g, R[p], R[v], kind, used)
+        R[d] = atomic_lanes(site, g, R[p], R[v], kind, used, algebra)
 
     c.emit(op, step, pure=False)
     if used and c.loops:
@@ -871,6 +887,7 @@ def _atomic(text: Text, s: Statement) -> None:
     elif re.search(r"\.u\d+$", s.opcode) and kind in ("min", "max"):
         kind = "u" + kind
     kind = _KINDS.get(kind, kind)
+    algebra = _atomic_algebra(text.c, kind, leaf, s.opcode)
     site = Site(leaf, leaf.size, text.leaf(slot).space or _ptx_space(s.opcode), True, "atomic", text.op)
     text.c.pieces.bound(site, slot)
     site.atomic = True
@@ -888,7 +905,7 @@ def _atomic(text: Text, s: Statement) -> None:
         else:
             cols = [_as(to_lanes(R[v], t, g.lanes), t, unit) for v, t in zip(values, leaves)]
             data = np.stack(cols, axis=-1) if leaf.shape else cols[0]
-        old = atomic_lanes(site, g, R[slot] + add if add else R[slot], data, kind, result >= 0)  # type: ignore[operator]
+        old = atomic_lanes(site, g, R[slot] + add if add else R[slot], data, kind, result >= 0, algebra)  # type: ignore[operator]
         if result >= 0:
             raw_old = np.ascontiguousarray(to_lanes(old, leaf, g.lanes))
             R[result] = raw_old.view(text.leaf(result).dtype).reshape(g.lanes)

@@ -33,6 +33,7 @@ from cute_dialect.interp.instructions import (
     warp,
     wgmma,
 )
+from cute_dialect.interp.instructions.field_ops import check_statement, over_row
 from cute_dialect.interp.instructions.ptx_text import (
     Handler,
     Row,
@@ -72,14 +73,23 @@ def _compile_statements(text: Text) -> None:
         handler = _handler(s.opcode, len(s.sources))
         if handler is None:
             raise not_modelled(s.opcode)
+        if text.c.program.algebra is not None:
+            check_statement(s)
+            row = None if _table_handler(s.opcode) is not None else _ROWS.find(s.opcode, len(s.sources))
+            if row is not None:
+                handler = handler_of(over_row(text.c.program.algebra, row, s.opcode))
         handler(text, s)
+
+
+def _table_handler(opcode: str) -> Handler | None:
+    return next((handler for pattern, handler in _TABLE if pattern.fullmatch(opcode)), None)
 
 
 @lru_cache(maxsize=1024)
 def _handler(opcode: str, operands: int) -> Handler | None:
-    for pattern, handler in _TABLE:
-        if pattern.fullmatch(opcode):
-            return handler
+    handler = _table_handler(opcode)
+    if handler is not None:
+        return handler
     row = _ROWS.find(opcode, operands)
     return None if row is None else handler_of(row)
 

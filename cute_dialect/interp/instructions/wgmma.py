@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of
+from cute_dialect.interp.field import check_width
+from cute_dialect.interp.instructions.field_ops import refusal
 from cute_dialect.interp.instructions.matrix import shape_of
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import Handler, Statement, Text, number
 from cute_dialect.interp.machine import wgmma
 from cute_dialect.interp.machine.group import Group, Wait
 from cute_dialect.interp.machine.wgmma import Shape
+from cute_dialect.interp.types import float_leaf
 from cute_dialect.interp.values import Regs, active_uniform
 
 if TYPE_CHECKING:
@@ -69,6 +72,12 @@ def emit_mma(
     c.fn.needs_warp.append("a wgmma")
     info = c.info(op)
     leaf = c.leaf_of(outs[0])
+    if c.program.algebra is not None and shape.d != "s32":
+        if shape.selector >= 0:
+            raise refusal("wgmma.mma_async.sp")
+        for kind in (shape.a, shape.b, shape.d):
+            check_width(c.program.algebra, float_leaf(wgmma.ELEMENTS[kind]))
+        shape = shape._replace(algebra=c.program.algebra)
     if len(acc) != shape.registers or len(outs) != shape.registers:
         raise InterpError("unsupported", f"wgmma needs {shape.registers} accumulator registers, got {len(acc)}")
 

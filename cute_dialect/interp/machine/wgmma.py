@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
+from cute_dialect.interp.field import elements_of, held
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.types import float_leaf, int_leaf
 from cute_dialect.interp.values import Array, Pending, Undefined, Value, to_lanes
@@ -28,6 +29,7 @@ from cute_dialect.interp.values import Array, Pending, Undefined, Value, to_lane
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.algebra.values import Layout
     from cute_dialect.arch.atom import Metadata
+    from cute_dialect.interp.field import Algebra
     from cute_dialect.interp.machine.barriers import Block
     from cute_dialect.interp.machine.group import Group
     from cute_dialect.interp.types import Leaf
@@ -128,8 +130,8 @@ def expand_warpgroup(a: Array, registers: list[Array], kind: str, selector: int)
 # Values are numpy arrays of many types, picked at run time; pyright cannot follow their element types.
 
 
-_ELEMENTS = {"f16": "f16", "bf16": "bf16", "tf32": "f32", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
-_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
+ELEMENTS = {"f32": "f32", "f16": "f16", "bf16": "bf16", "tf32": "f32", "e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}
+_BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "u16": 2, "u32": 4}
 _WIDTHS = (0, 128, 64, 32)
 WARPS = 4
 _I32 = int_leaf(32)
@@ -153,6 +155,7 @@ class Shape(NamedTuple):
     scale_b: int = 1
     saturate: bool = False
     selector: int = -1
+    algebra: Algebra | None = None  # arithmetic over a field, None for that of the machine
 
     @property
     def depth_a(self) -> int:
@@ -394,6 +397,9 @@ def _lane(g: Group) -> Lane:
 def execute(i: Instruction, block: Block) -> None:
     """Compute D = A·B + D of one instruction."""
     s = i.shape
+    if s.algebra is not None:
+        _execute_over(s.algebra, i, block)
+        return
     if isinstance(i.a, int):
         a = read_operand(block, i.a, 64, s.depth_a, s.a, s.a_major, i.info)
     else:
@@ -417,16 +423,40 @@ def execute(i: Instruction, block: Block) -> None:
     i.a = 0
 
 
+def _execute_over(algebra: Algebra, i: Instruction, block: Block) -> None:
+    """Compute an instruction over an algebra."""
+    s = i.shape
+    a_kind, b_kind = (f"u{8 * _BYTES[x]}" for x in (s.a, s.b))
+    if isinstance(i.a, int):
+        a = read_operand(block, i.a, 64, s.depth_a, a_kind, s.a_major, i.info)
+    else:
+        a = decode(np.array(i.a), s._replace(a=a_kind))
+    total = algebra.matmul(a, read_operand(block, i.b, s.n, s.k, b_kind, s.b_major, i.info).T)
+    if s.scale_a * s.scale_b < 0:
+        total = algebra.negate(total)
+    if i.scale_d:
+        total = algebra.add(total, elements_of(_accumulators(i)))
+    dtype = np.dtype(np.float16 if s.d == "f16" else np.float32)
+    i.value = np.asarray(held(total, dtype))
+    i.inputs = [None] * WARPS
+    i.chained = None
+    i.a = 0
+
+
 def _inputs(i: Instruction) -> Array:
+    return _accumulators(i).astype(np.float64)
+
+
+def _accumulators(i: Instruction) -> Array:
     if i.chained is not None:
         assert i.chained.value is not None
-        return i.chained.value.astype(np.float64)
+        return i.chained.value
     rows = []
     assert i.leaf is not None
     for warp in i.inputs:
         assert warp is not None
         rows.append(np.array([to_lanes(v, i.leaf, 32) for v in warp]))
-    return from_fragments(np.array(rows), i.shape).astype(np.float64)
+    return from_fragments(np.array(rows), i.shape)
 
 
 def to_fragments(d: Array, kind: str) -> Array:
@@ -463,9 +493,9 @@ def decode(regs: Array, s: Shape) -> Array:
 
 
 def _dtype(kind: str) -> np.dtype[np.generic]:
-    if kind in ("s8", "u8"):
-        return np.dtype(np.int8 if kind == "s8" else np.uint8)
-    return float_leaf(_ELEMENTS[kind]).dtype
+    if kind[0] in "su":
+        return np.dtype(f"{'i' if kind[0] == 's' else 'u'}{_BYTES[kind]}")
+    return float_leaf(ELEMENTS[kind]).dtype
 
 
 def _wide(v: Array, kind: str) -> Array:

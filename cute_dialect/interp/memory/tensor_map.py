@@ -30,6 +30,7 @@ from cute_dialect.interp.errors import Fault
 
 if TYPE_CHECKING:
     from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorMapSpec
+    from cute_dialect.interp.field import Algebra
     from cute_dialect.interp.memory.arguments import Pointer
     from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
     from cute_dialect.interp.values import Array
@@ -53,7 +54,7 @@ def _rounded_to_tf32(bits: Array) -> Array:
     return np.where((bits & 0x7F800000) == 0x7F800000, bits, rounded).astype(bits.dtype)
 
 
-def combined(element: str, old: Array, new: Array, combine: str) -> Array:
+def combined(element: str, old: Array, new: Array, combine: str, algebra: Algebra | None = None) -> Array:
     """Return the bits of `old` combined with those of `new` by a reduction.
 
     `element` is the type's name here or in PTX.
@@ -64,6 +65,10 @@ def combined(element: str, old: Array, new: Array, combine: str) -> Array:
     signed = {"i64": "i8", "s64": "i8", "i32": "i4", "s32": "i4", "i16": "i2", "i8": "i1"}
     name = signed.get(element) or {"f64": "f8", "f32": "f4", "f16": "f2"}.get(element)
     dtype = np.dtype(bfloat16 if element == "bf16" else name or old.dtype)
+    if algebra is not None and element in ("f64", "f32", "f16", "bf16"):
+        if combine != "add":
+            raise Fault("field", f"a TMA reduction {combine} of {element} has no value over a field; use add")
+        return algebra.add(old.astype(np.int64), new.astype(np.int64)).astype(old.dtype)
     a, b = np.ascontiguousarray(old).view(dtype), np.ascontiguousarray(new).view(dtype)
     if combine in ("and", "or", "xor"):
         f = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[combine]
@@ -319,7 +324,13 @@ class TensorMap:
         return out.reshape(-1).view(np.uint8)
 
     def scatter(
-        self, buf: Buffer, coordinates: Sequence[int], data: Array, combine: str = "", offsets: Sequence[int] = ()
+        self,
+        buf: Buffer,
+        coordinates: Sequence[int],
+        data: Array,
+        combine: str = "",
+        offsets: Sequence[int] = (),
+        algebra: Algebra | None = None,
     ) -> None:
         """Write a box from bytes in the order of shared memory before the swizzle. Out-of-bounds elements are dropped.
 
@@ -335,7 +346,7 @@ class TensorMap:
                 continue
             where, view = got
             part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
-            view[...] = part if not combine else combined(self.element, view, part, combine)
+            view[...] = part if not combine else combined(self.element, view, part, combine, algebra)
         if buf.written is not None or buf.contents is not None:
             at = self.touched(buf, coordinates, offsets, stored=True)
             buf.note_written(at, self.element_bytes, self.element_bytes, "TMA store", np.zeros(len(at), np.int64))

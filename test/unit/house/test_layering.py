@@ -28,7 +28,7 @@ DRIVER = ("runtime",)
 
 INNER_LAYERS = {
     "interp": (
-        "errors", "types", "values", "rounding", "memory", "reports", "machine", "race", "compiler",
+        "errors", "types", "values", "rounding", "field", "memory", "reports", "machine", "race", "compiler",
         "instructions", "exec", "validation",
     ),
     "lang": (

@@ -1,0 +1,288 @@
+"""Equality of a program and a reference over a prime field, with an error bound.
+
+Both sides compute polynomials of the inputs. If the polynomials differ, they differ at a random point with probability
+at least 1 - d/p for each element, where d is the degree and p the prime (Schwartz-Zippel lemma). n points leave
+(d/p)^n. The union bound over all elements gives the error bound of the verdict. The degree is computed by one more run,
+over the algebra `Degrees`.
+
+A difference is explained by bisection: arrays and parts of arrays are set to zero while the element still differs. One
+term remains, such as `a[3, 32] * b[5, 32]`, with the coefficient that was computed and the one expected.
+
+Example: a GEMM that drops the last k has coefficient 0 for the term `a[0, K-1] * b[0, K-1]` of `c[0, 0]`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.field import Algebra, Degrees, Field, FieldArray, elements_of, held, is_float, prime_for
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.values import Array
+
+BOUND = 2.0**-40
+"""The default limit of the probability that a difference is not found."""
+_MOST_RUNS = 64
+Contents: TypeAlias = "Mapping[str, FieldArray | Array]"
+
+
+class Side(NamedTuple):
+    """One comparison: the elements of both sides, of the same shape."""
+
+    name: str
+    got: Array
+    want: Array
+
+
+Compare: TypeAlias = "Callable[[Contents, Contents], Sequence[Side]]"
+"""Returns the comparisons, from the arrays by name before and after the run."""
+
+
+class Difference(NamedTuple):
+    """The first element that differs."""
+
+    name: str
+    place: tuple[int, ...]
+    got: int
+    want: int
+    wrong: int  # number of elements that differ
+    size: int
+    term: str = ""  # the term with a wrong coefficient, empty if there is no single one
+
+    def __str__(self) -> str:
+        place = f"{self.name}[{', '.join(map(str, self.place))}]"
+        term = f"\n  {self.term}" if self.term else ""
+        values = f"got {self.got}, expected {self.want}"
+        return f"{self.wrong} of {self.size} elements differ, the first is {place}: {values}{term}"
+
+
+class Verdict(NamedTuple):
+    """The result of a comparison. `bound` limits the probability that an existing difference was not found."""
+
+    prime: int
+    runs: int
+    degree: int
+    elements: int
+    bound: float
+    notes: tuple[str, ...]
+    difference: Difference | None
+
+    def __str__(self) -> str:
+        if self.difference is not None:
+            return f"different modulo {self.prime}: {self.difference}"
+        notes = f"\n  not modelled: {', '.join(self.notes)}" if self.notes else ""
+        return (
+            f"{self.elements} elements equal modulo {self.prime} in {self.runs} run{'s' if self.runs != 1 else ''}, "
+            f"polynomials of degree {self.degree}; a difference is missed with probability <= {self.bound:.1e}{notes}"
+        )
+
+
+class Subject(NamedTuple):
+    """A program and the arrays it runs on, which are updated in place.
+
+    - run: runs the program over an algebra
+    - arrays: the arrays by name; those of floats hold elements of the algebra during a run
+    - fixed: names of arrays whose numbers are kept; other arrays of floats get random elements
+    """
+
+    run: Callable[[Algebra], object]
+    arrays: Mapping[str, Array]
+    fixed: Sequence[str] = ()
+
+
+def compare(
+    subject: Subject,
+    compare: Compare,
+    *,
+    prime: int | None = None,
+    runs: int | None = None,
+    bound: float = BOUND,
+    seed: int = 0,
+) -> Verdict:
+    """Compare a program with a reference over a field.
+
+    Args:
+        subject: The program and its arrays.
+        compare: The comparisons after a run.
+        prime: The prime; None selects the one of the narrowest array of floats.
+        runs: The number of random points; None selects it from `bound`.
+        bound: The limit of the probability of a missed difference.
+        seed: Seed of the random elements.
+
+    Raises:
+        InterpError: kind "field", if an op has no value over a field.
+    """
+    before = {name: array.copy() for name, array in subject.arrays.items()}
+    floats = [name for name, array in before.items() if is_float(array.dtype)]
+    field = Field(prime if prime is not None else prime_for([before[name].dtype for name in floats]))
+    trial = _Trial(subject, compare, before, floats)
+    wanted = runs if runs is not None else 1
+    degree, elements = 0, 0
+    done = 0
+    try:
+        while done < wanted:
+            given = trial.draw(field, seed + done)
+            sides = trial.sides(field, given)
+            done += 1
+            wrong = next((s for s in sides if np.any(s.got != s.want)), None)
+            if wrong is not None:
+                found = trial.explain(field, given, sides.index(wrong), wrong)
+                return Verdict(field.prime, done, degree, elements, 1.0, _notes(field), found)
+            if done == 1:
+                elements = sum(s.got.size for s in sides)
+                degree = trial.degree()
+                if runs is None:
+                    wanted = runs_for(elements, degree, field.prime, bound)
+    finally:
+        trial.restore()
+    return Verdict(
+        field.prime, done, degree, elements, error_bound(elements, degree, field.prime, done), _notes(field), None
+    )
+
+
+def error_bound(elements: int, degree: int, prime: int, runs: int) -> float:
+    """Return the limit of the probability that a difference is missed.
+
+    >>> error_bound(8, 2, 64, 2)
+    0.0078125
+    """
+    return min(1.0, elements * (degree / prime) ** runs)
+
+
+def runs_for(elements: int, degree: int, prime: int, bound: float) -> int:
+    """Return the number of runs that an error bound needs. Raises InterpError if it cannot be reached.
+
+    >>> runs_for(256 * 256, 2, 65521, 2.0**-40), runs_for(256 * 256, 2, 251, 2.0**-40)
+    (4, 9)
+    """
+    if degree >= min(prime, Degrees.largest):
+        raise InterpError(
+            "field",
+            f"values are polynomials of degree {degree} or more, too large for the prime {prime}; no error bound holds",
+        )
+    if elements == 0 or degree == 0:
+        return 1
+    needed = max(1, math.ceil(math.log(elements / bound) / math.log(prime / degree)))
+    if needed > _MOST_RUNS:
+        raise InterpError("argument", f"the bound {bound:.1e} needs {needed} runs; at most {_MOST_RUNS} are supported")
+    return needed
+
+
+def coefficient(element: int, prime: int) -> str:
+    """Format an element as a small dyadic rational if it is one.
+
+    >>> coefficient(65520, 65521), coefficient(32761, 65521), coefficient(12345, 65521)
+    ('-1', '1/2', '12345')
+    """
+    for power in range(11):
+        value = (element << power) % prime
+        value -= prime if value > prime // 2 else 0
+        if abs(value) * 8 << power < prime // 8:
+            return str(Fraction(value, 1 << power))
+    return str(element)
+
+
+def _notes(field: Field) -> tuple[str, ...]:
+    return tuple(field.notes)
+
+
+class _Trial:
+    """Runs of a subject on chosen elements."""
+
+    def __init__(self, subject: Subject, compare: Compare, before: Mapping[str, Array], floats: Sequence[str]) -> None:
+        self._subject = subject
+        self._compare = compare
+        self._before = before
+        self._floats = floats
+
+    def draw(self, field: Field, seed: int) -> dict[str, Array]:
+        """Return random elements for each array of floats, and those of the numbers of fixed arrays."""
+        rng = np.random.default_rng(seed)
+        out: dict[str, Array] = {}
+        for name in self._floats:
+            first = self._before[name]
+            if name in self._subject.fixed:
+                numbers = first.astype(np.float64)
+                out[name] = np.asarray(np.vectorize(field.constant, otypes=[np.int64])(numbers)).reshape(first.shape)
+            else:
+                out[name] = rng.integers(0, field.prime, first.shape)
+        return out
+
+    def sides(self, algebra: Algebra, given: Mapping[str, Array]) -> Sequence[Side]:
+        """Run the program on elements and return the comparisons."""
+        arrays = self._subject.arrays
+        for name, array in arrays.items():
+            array[...] = held(given[name], array.dtype) if name in given else self._before[name]
+        self._subject.run(algebra)
+        first: dict[str, FieldArray | Array] = {n: FieldArray(e.copy(), algebra) for n, e in given.items()}
+        first.update({n: a for n, a in self._before.items() if n not in given})
+        last: dict[str, FieldArray | Array] = dict(arrays)
+        last.update({n: FieldArray(elements_of(np.array(arrays[n])), algebra) for n in given})
+        return self._compare(first, last)
+
+    def degree(self) -> int:
+        """Return the largest degree of an element of either side."""
+        degrees = Degrees()
+        given = {n: np.full(self._before[n].shape, n not in self._subject.fixed, np.int64) for n in self._floats}
+        sides = self.sides(degrees, given)
+        return max((int(max(s.got.max(initial=0), s.want.max(initial=0))) for s in sides), default=0)
+
+    def restore(self) -> None:
+        """Restore the contents of the arrays."""
+        for name, array in self._subject.arrays.items():
+            array[...] = self._before[name]
+
+    def explain(self, field: Field, given: dict[str, Array], number: int, side: Side) -> Difference:
+        """Return the first element that differs, and the term that does."""
+        wrong = side.got != side.want
+        index = tuple(int(i) for i in np.argwhere(wrong)[0])
+        got, want = int(side.got[index]), int(side.want[index])
+        found = Difference(side.name, index, got, want, int(wrong.sum()), side.got.size)
+
+        def both() -> tuple[int, int]:
+            now = self.sides(field, given)[number]
+            return int(now.got[index]), int(now.want[index])
+
+        def differs() -> bool:
+            got, want = both()
+            return got != want
+
+        factors: list[str] = []
+        for name in self._floats:
+            if name in self._subject.fixed:
+                continue
+            place = self._bisect(given, name, differs)
+            if place is not None:
+                given[name][place] = 1
+                factors.append(f"{name}[{', '.join(map(str, place))}]")
+        got, want = both()
+        if not factors or got == want:
+            return found
+        term = " * ".join(factors)
+        coefficients = [coefficient(x, field.prime) for x in (got, want)]
+        return found._replace(term=f"the term {term} has the coefficient {coefficients[0]}, expected {coefficients[1]}")
+
+    def _bisect(self, given: dict[str, Array], name: str, differs: Callable[[], bool]) -> tuple[int, ...] | None:
+        """Keep one element of an array, zero the others, so that a difference remains. None if it needs no element."""
+        values = given[name]
+        given[name] = np.zeros_like(values)
+        if differs():
+            return None
+        low, high = 0, values.size
+        flat = values.reshape(-1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            kept = np.zeros_like(flat)
+            kept[low:middle] = flat[low:middle]
+            given[name] = kept.reshape(values.shape)
+            low, high = (low, middle) if differs() else (middle, high)
+        kept = np.zeros_like(flat)
+        kept[low] = flat[low]
+        given[name] = kept.reshape(values.shape)
+        return tuple(int(i) for i in np.unravel_index(low, values.shape))
