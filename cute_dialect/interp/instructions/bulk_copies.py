@@ -456,10 +456,7 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             _check_source(g, lane, tm, buf, at, block, offset)
             if combine:
                 _check_global(g, lane, "TMA reduction", buf, tm, at, _unmoved(tm))
-            data: list[Array] = []
-            _issue_store(
-                g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, data, combine, c.program.algebra)
-            )
+            _issue_store(g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, combine, c.program.algebra))
 
     c.emit(op, step, pure=False)
 
@@ -511,10 +508,11 @@ def _store_steps(
     block: Block,
     offset: int,
     n: int,
-    data: list[Array],
     combine: str,
     algebra: Algebra | None,
 ) -> tuple[Callable[[], None], Callable[[], None]]:
+    data: list[Array] = []
+
     def read() -> None:
         start, address = _start(block, offset)
         data.append(read_shared(block.smem, start, address, n, tm.swizzle))
