@@ -86,9 +86,6 @@ class CheckTargetPass(Pass):
             message = name_error(inner)
             if message is not None:
                 ctx.error(message, inner)
-            mixed = _mixed_groups(inner)
-            if mixed is not None:
-                ctx.error(*mixed)
         reported: set[str] = set()
         # Keyed by identity, because hashing an attribute is slow.
         known: dict[tuple[str, int | str, tuple[str, ...]], str | None] = {}
@@ -119,37 +116,6 @@ def name_error(op: Operation) -> str | None:
         f"the name '{shown}' is not a PTX identifier; use letters a to z, digits, _ and $, without a leading "
         "digit; rename the function"
     )
-
-
-_ONE_GROUP = tuple(_ARCH + n for n in ("tmem_alloc", "tmem_relinquish", "tmem_dealloc", "tcgen05_commit"))
-
-
-def _cta_group(op: Operation) -> int | None:
-    """Return the number of blocks that execute a tcgen05 instruction together; None for other ops."""
-    if op.name == _ARCH + "tcgen05_mma":
-        row = cast("MmaAtom", getattr(op.properties["atom"], "row", None))
-        return int(row.emit["cta_group"])
-    group = op.properties.get("cta_group")
-    return group.value.data if isinstance(group, IntegerAttr) else 1 if op.name in _ONE_GROUP else None
-
-
-def _mixed_groups(function: Operation) -> tuple[str, Operation] | None:
-    """Return the error for a function whose tcgen05 instructions have different ``cta_group``, which ptxas refuses."""
-    if function.name != "gpu.func":
-        return None
-    first = 0
-    for op in function.walk():
-        group = _cta_group(op) if op.name.startswith((_ARCH + "tmem_", _ARCH + "tcgen05_")) else None
-        if group is None:
-            continue
-        if first and group != first:
-            return (
-                f"'{op.name}' has cta_group {group}, but an earlier instruction of the kernel has {first}; use one "
-                "cta_group in a kernel",
-                op,
-            )
-        first = group
-    return None
 
 
 def _deciding(op: Operation) -> Attribute | str | None:

@@ -100,6 +100,9 @@ MODULES = {
     "cutlass.cute.nvgpu": "cute_dialect.lang.nvgpu",
     "cutlass.cute.nvgpu.common": "cute_dialect.lang.nvgpu.common",
     "cutlass.cute.nvgpu.cpasync": "cute_dialect.lang.nvgpu.cpasync",
+    "cutlass.cute.nvgpu.tcgen05": "cute_dialect.lang.nvgpu.tcgen05",
+    "cutlass.cute.nvgpu.tcgen05.copy": "cute_dialect.lang.nvgpu.tcgen05",
+    "cutlass.cute.nvgpu.tcgen05.mma": "cute_dialect.lang.nvgpu.tcgen05",
     "cutlass.cute.nvgpu.warp": "cute_dialect.lang.nvgpu.warp",
     "cutlass.cute.nvgpu.warpgroup": "cute_dialect.lang.nvgpu.warpgroup",
     "cutlass.cute.runtime": "cute_dialect.lang.runtime",
@@ -111,6 +114,7 @@ MODULES = {
     "cutlass.testing": "cute_dialect.compat.testing",
     "cutlass.torch": "cute_dialect.compat.torch",
     "cutlass.utils": "cute_dialect.lang.utils",
+    "cutlass.utils.blackwell_helpers": "cute_dialect.lang.blackwell",
     "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
     "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
     "cutlass.utils.layout": "cute_dialect.lang.utils",
@@ -130,18 +134,34 @@ REFUSED = {
     "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
     "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
     "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
-    "cutlass.cute.nvgpu.tcgen05": LATER_CHIPS,
     "cutlass.cute.nvgpu.warp.MmaMXF4Op": LATER_CHIPS,
     "cutlass.cute.nvgpu.warp.StMatrix16x8x8bOp": LATER_CHIPS,
     "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
     "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
-    "cutlass.pipeline.PipelineTmaUmma": LATER_CHIPS,
-    "cutlass.pipeline.PipelineUmmaAsync": LATER_CHIPS,
-    "cutlass.utils.TmemAllocator": LATER_CHIPS,
-    "cutlass.utils.blackwell_helpers": LATER_CHIPS,
     "cutlass.utils.blockscaled_layout": LATER_CHIPS,
 }
 """Modules and names that can be imported but not used, with the reason."""
+_SCALES = "needs block scales of tcgen05, which the language does not support"
+_HELPER = "is a helper for Blackwell that is not provided"
+_TENSOR_MEMORY = {
+    **dict.fromkeys(("MmaMXF8F6F4Op", "MmaMXF8Op", "MmaMXF4Op", "MmaMXF4NVF4Op", "SM103MmaMXF4Op"), _SCALES),
+    **dict.fromkeys(("SM103MmaMXF4NVF4Op", "make_s2t_copy", "get_s2t_smem_desc_tensor", "Cp4x32x128bOp"), _SCALES),
+    **dict.fromkeys(("Cp128x128bOp", "Cp128x256bOp", "Cp2x64x128b0213Op", "Cp2x64x128b0123Op", "Cp4x256bOp"), _SCALES),
+    **dict.fromkeys(("LdRed32x32bOp", "LdRed16x32bx2Op", "TmemLoadRedOp"), "is tcgen05.ld.red, which is not supported"),
+    **dict.fromkeys(("make_umma_smem_desc", "get_tmem_copy_properties", "is_tmem_load", "is_tmem_store"), _HELPER),
+}
+_HELPERS = (
+    "make_blockscaled_trivial_tiled_mma", "get_smem_layout_atom_ab", "compute_epilogue_tile_shape", "get_tmem_load_op",
+    "get_smem_store_op", "cluster_shape_to_tma_atom_A", "cluster_shape_to_tma_atom_B", "cluster_shape_to_tma_atom_SFB",
+)  # fmt: skip
+REFUSED.update(
+    {
+        f"cutlass.cute.nvgpu.tcgen05{module}.{name}": why
+        for name, why in _TENSOR_MEMORY.items()
+        for module in ("", ".copy", ".mma")
+    }
+)
+REFUSED.update({f"cutlass.utils.blackwell_helpers.{name}": _HELPER for name in _HELPERS})
 _DRIVER = "cuda.bindings.driver"
 
 

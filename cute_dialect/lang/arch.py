@@ -5,10 +5,11 @@ Each module lists its names of ``cute.arch`` in ``__all__``.
 
 from __future__ import annotations
 
-from cute_dialect.lang.machine import atomics, instructions, sync, threads, warps
+from cute_dialect.lang.machine import atomics, instructions, sync, tensor_memory, threads, warps
 from cute_dialect.lang.machine.atomics import *  # noqa: F403
 from cute_dialect.lang.machine.instructions import *  # noqa: F403
 from cute_dialect.lang.machine.sync import *  # noqa: F403
+from cute_dialect.lang.machine.tensor_memory import *  # noqa: F403
 from cute_dialect.lang.machine.threads import *  # noqa: F403
 from cute_dialect.lang.machine.threads import issues as issues
 from cute_dialect.lang.machine.warps import *  # noqa: F403
@@ -22,6 +23,7 @@ __all__ += atomics.__all__
 __all__ += threads.__all__
 __all__ += instructions.__all__
 __all__ += sync.__all__
+__all__ += tensor_memory.__all__
 __all__ += warps.__all__
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
     "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaMultiConsumersAsync",
-    "PipelineTmaStore", "PipelineUserType",
+    "PipelineTmaStore", "PipelineTmaUmma", "PipelineUmmaAsync", "PipelineUserType",
     "arrive", "arrive_and_wait", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
 ]  # fmt: skip
 
@@ -481,6 +481,94 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
     def consumer_release(self, state: PipelineState) -> None:
         """Signal that this thread no longer needs the slot."""
         cute.arch.mbarrier_arrive(self.empty(state.index))
+
+
+def _check_one_block(cta_layout_vmnk: Any, name: str) -> None:
+    if cta_layout_vmnk is not None and cute.size(cta_layout_vmnk) > 1:
+        raise KernelTypeError(
+            "F280", f"{name}: clusters are not supported by the language yet, got cta_layout_vmnk {cta_layout_vmnk}",
+            hint="use one block per cluster, with cta_layout_vmnk None or of size 1",
+        )  # fmt: skip
+
+
+class PipelineTmaUmma(PipelineAsync):
+    """A pipeline filled with TMA and emptied by ``tcgen05`` MMAs of the same block.
+
+    ``consumer_release`` commits the MMAs: the slot is empty when they are complete. One thread of the consumer's warp
+    commits, that which issues the MMAs.
+
+    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+
+    Args:
+        tx_count: the number of bytes that fill a slot, less than 2^20.
+        cta_layout_vmnk: None, or a layout of one block.
+    """
+
+    def __init__(
+        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent, tx_count: int,
+        cta_layout_vmnk: LayoutLike = None,
+    ):  # fmt: skip
+        super().__init__(barriers, num_stages, producers, consumers, agent)
+        _check_one_block(cta_layout_vmnk, "PipelineTmaUmma")
+        if not 1 <= tx_count < 1 << 20:
+            raise UsageError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
+        self.tx_count = tx_count
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is empty, and set its expected bytes."""
+        super().producer_acquire(state, try_token)
+        if issues():
+            cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Do nothing: the copies signal their completion."""
+
+    def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is full."""
+        super().consumer_wait(state, try_token)
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Let the slot be overwritten when the earlier MMAs are complete."""
+        cute.nvgpu.tcgen05.commit(self.empty(state.index))
+
+
+class PipelineUmmaAsync(PipelineAsync):
+    """A pipeline of accumulators in tensor memory, from ``tcgen05`` MMAs to threads that load them.
+
+    ``producer_commit`` commits the MMAs: the slot is full when they are complete.
+
+    ``create`` takes one argument more than that of :class:`PipelineAsync`:
+
+    Args:
+        cta_layout_vmnk: None, or a layout of one block.
+    """
+
+    def __init__(
+        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent,
+        cta_layout_vmnk: LayoutLike = None,
+    ):  # fmt: skip
+        super().__init__(barriers, num_stages, producers, consumers, agent)
+        _check_one_block(cta_layout_vmnk, "PipelineUmmaAsync")
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the accumulators have been loaded."""
+        super().producer_acquire(state, try_token)
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Let the accumulators be loaded when the earlier MMAs are complete."""
+        cute.nvgpu.tcgen05.commit(self.full(state.index))
+
+    def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the accumulators are complete."""
+        super().consumer_wait(state, try_token)
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Signal that this thread has loaded its accumulators."""
+        cute.nvgpu.tcgen05.fence_before_thread_sync()
+        super().consumer_release(state)
 
 
 class PipelineOrder:

@@ -7,11 +7,12 @@ methods run on the host to compute the grid, and in kernels to compute tiles.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.errors import UsageError
+from cute_dialect.lang.machine.tensor_memory import check_one_block
 from cute_dialect.lang.nvgpu.cpasync import TensorMapManager, TensorMapUpdateMode
 from cute_dialect.lang.tracing.tracer import multiprocessors
 from cute_dialect.lang.values.shared_memory import SmemAllocator
@@ -19,8 +20,11 @@ from cute_dialect.viz.dispatch import draw
 from cute_dialect.viz.threads import draw_tv
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cute_dialect.lang.machine.threads import Dim3
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
+    from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, LayoutLike, Shape
     from cute_dialect.lang.values.tensors import Tensor
@@ -30,8 +34,8 @@ __all__ = [
     "ClcDynamicPersistentTileScheduler", "ClcDynamicPersistentTileSchedulerParams", "GroupSearchResult",
     "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "GroupedRaster",
     "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
-    "TensorMapManager", "TensorMapUpdateMode", "WorkTileInfo", "create_initial_search_state",
-    "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
+    "TensorMapManager", "TensorMapUpdateMode", "TmemAllocator", "WorkTileInfo", "create_initial_search_state",
+    "get_num_tmem_alloc_cols", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
 ]  # fmt: skip
 
 
@@ -292,6 +296,102 @@ class ClcDynamicPersistentTileScheduler:
         """
         several = cute.size(self.params.cluster_shape_mn) > 1
         cute.arch.clc_try_cancel(self.response_ptr, mbarrier_addr, multicast=several)
+
+
+class NamedBarrier(Protocol):
+    """The barrier of a :class:`TmemAllocator`, such as ``cute.pipeline.NamedBarrier``."""
+
+    def arrive_and_wait(self) -> None:
+        """Wait until all threads have arrived."""
+        ...
+
+
+class TmemAllocator:
+    """Allocation of tensor memory by one warp of the block (sm_100, sm_110).
+
+    All threads call the methods::
+
+        tmem = utils.TmemAllocator(slot, barrier_for_retrieve=pipeline.NamedBarrier(1, 128))
+        tmem.allocate(256)
+        tmem.wait_for_alloc()
+        pointer = tmem.retrieve_ptr(cute.Float32)
+        …
+        tmem.relinquish_alloc_permit()
+        pipeline.sync(1)                     # all loads are complete
+        tmem.free(pointer)
+
+    Args:
+        alloc_result_dst_smem_ptr: a pointer to an Int32 in shared memory, for the address.
+        barrier_for_retrieve: the barrier of all threads that use the memory.
+        allocator_warp_id: the warp that allocates and frees.
+        is_two_cta: must be False.
+        num_allocated_columns: columns allocated before.
+    """
+
+    def __init__(
+        self,
+        alloc_result_dst_smem_ptr: Pointer,
+        barrier_for_retrieve: NamedBarrier,
+        allocator_warp_id: int = 0,
+        is_two_cta: bool = False,
+        num_allocated_columns: int = 0,
+        two_cta_tmem_dealloc_mbar_ptr: Pointer | None = None,
+    ):
+        check_one_block(is_two_cta or two_cta_tmem_dealloc_mbar_ptr is not None, "TmemAllocator")
+        self.slot = alloc_result_dst_smem_ptr
+        self.barrier = barrier_for_retrieve
+        self.warp = allocator_warp_id
+        self.columns = num_allocated_columns
+
+    def _is_allocator(self) -> Condition:
+        return cute.arch.make_warp_uniform(cute.arch.warp_idx()) == self.warp
+
+    def allocate(self, num_columns: int) -> None:
+        """Allocate 32, 64, 128, 256 or 512 columns. The allocating warp waits until they are free."""
+        if self._is_allocator():
+            cute.arch.alloc_tmem(num_columns, self.slot)
+        self.columns = num_columns
+
+    def wait_for_alloc(self) -> None:
+        """Wait at the barrier until the address is written."""
+        cute.nvgpu.tcgen05.fence_before_thread_sync()
+        self.barrier.arrive_and_wait()
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def retrieve_ptr(self, dtype: type[Numeric] = cute.Float32) -> Pointer:
+        """Return the pointer to the allocated memory, after :meth:`wait_for_alloc`."""
+        return cute.arch.retrieve_tmem_ptr(dtype, 16, self.slot)
+
+    def relinquish_alloc_permit(self) -> None:
+        """Declare that the block allocates no more."""
+        if self._is_allocator():
+            cute.arch.relinquish_tmem_alloc_permit()
+
+    def free(self, tmem_ptr: Pointer, num_columns: int = 0) -> None:
+        """Free the columns, by default all. Call it after a barrier that follows the last access."""
+        if self._is_allocator():
+            cute.nvgpu.tcgen05.fence_after_thread_sync()
+            cute.arch.dealloc_tmem(tmem_ptr, num_columns or self.columns)
+
+
+def get_num_tmem_alloc_cols(
+    tmem_tensors: Tensor | Sequence[Tensor], rounding: bool = True, arch: str = "sm_100"
+) -> int:
+    """Return the number of columns to allocate for tensors in tensor memory one after another.
+
+    Args:
+        tmem_tensors: one tensor or several, such as results of ``make_fragment_C``.
+        rounding: round up to a number that can be allocated.
+        arch: ignored; all chips have the same sizes.
+    """
+    del arch
+    tensors = tmem_tensors if isinstance(tmem_tensors, tuple | list) else [tmem_tensors]
+    columns = sum(cute.nvgpu.tcgen05.find_tmem_tensor_col_offset(t) for t in tensors)
+    if columns > cute.arch.get_max_tmem_alloc_cols():
+        raise UsageError(f"get_num_tmem_alloc_cols: the tensors need {columns} columns, but a block has 512")
+    if not rounding:
+        return columns
+    return max(cute.arch.get_min_tmem_alloc_cols(), 1 << (columns - 1).bit_length())
 
 
 class GroupSearchResult(NamedTuple):

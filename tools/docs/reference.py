@@ -1,4 +1,4 @@
-"""Generator of ``docs/reference``: signatures and docstrings of the public names of the language and of ``op``.
+"""Generator of ``docs/reference``: the signature and docstring of every public name of the language and of ``op``.
 
     python -m cute_dialect.tools.docs.reference            # writes docs/reference
     python -m cute_dialect.tools.docs.reference --check    # exit status 1 if a page is not current
@@ -37,8 +37,6 @@ PACKAGES = (
     "cute_dialect.lang.nvgpu",
     "cute_dialect.op",
     "cute_dialect.op.epilogue",
-    "cute_dialect.flash_attn",
-    "cute_dialect.flash_mla",
     "cute_dialect.algebra",
     "cute_dialect.arch",
     "cute_dialect.interp",
@@ -58,7 +56,9 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.lang.nvgpu.cpasync": "cute.nvgpu.cpasync",
     "cute_dialect.lang.nvgpu.warp": "cute.nvgpu.warp",
     "cute_dialect.lang.nvgpu.warpgroup": "cute.nvgpu.warpgroup",
+    "cute_dialect.lang.nvgpu.tcgen05": "cute.nvgpu.tcgen05",
     "cute_dialect.lang.hopper": "cute.hopper",
+    "cute_dialect.lang.blackwell": "cute.blackwell",
     "cute_dialect.lang.pipeline": "cute.pipeline",
     "cute_dialect.lang.utils": "cute.utils",
     "cute_dialect.lang.math": "cute.math",
@@ -73,8 +73,6 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.op.nn": "op.nn",
     "cute_dialect.op.epilogue": "op.epilogue",
     "cute_dialect.op.epilogue.library": "op.epilogue.library",
-    "cute_dialect.flash_attn": "flash_attn",
-    "cute_dialect.flash_mla": "flash_mla",
 }
 """Public modules -> their names in programs."""
 
@@ -535,13 +533,16 @@ PAGES: Mapping[str, Page] = {
     ),
     "mma": Page(
         "Matrix multiply-accumulate",
-        "Tiled MMAs, `cute.gemm`, the MMA descriptors of warps and warpgroups, and helpers for Hopper GEMMs.",
+        "Tiled MMAs, `cute.gemm`, the MMA descriptors of warps, warpgroups and tensor memory, and helpers for GEMMs.",
         (
             _lang("Tiled MMAs", "machine.tiled_mma"),
             _lang("Warp instructions", "nvgpu.warp", intro="`ldmatrix`, `stmatrix`, `movmatrix` and `mma.sync`."),
             _lang("Warpgroup instructions", "nvgpu.warpgroup", "cute_dialect.lang.machine.wgmma",
                   intro="`wgmma`, for sm_90a."),
             _lang("Helpers for Hopper GEMMs", "hopper"),
+            _lang("Instructions of tensor memory", "nvgpu.tcgen05", "cute_dialect.lang.machine.tensor_memory",
+                  intro="`tcgen05`, for sm_100 and sm_110. [blackwell.md](../blackwell.md) shows a kernel."),
+            _lang("Helpers for Blackwell GEMMs", "blackwell"),
         ),
     ),
     "pipelines_and_schedulers": Page(
@@ -624,26 +625,13 @@ PAGES: Mapping[str, Page] = {
             _op("Predefined epilogues", "epilogue.library"),
         ),
     ),
-    "flash_attn": Page(
-        "FlashAttention's functions",
-        "`from cute_dialect import flash_attn`. The guide is"
-        " [operations.md](../operations.md#flashattentions-functions-cute_dialectflash_attn).",
-        (_lang("Functions", "cute_dialect.flash_attn"),),
-    ),
-    "flash_mla": Page(
-        "FlashMLA's functions",
-        "`from cute_dialect import flash_mla`. The guide is"
-        " [operations.md](../operations.md#flashmlas-functions-cute_dialectflash_mla).",
-        (_lang("Functions", "cute_dialect.flash_mla"),),
-    ),
 }  # fmt: skip
 """Pages by file name."""
 
 INTRO = """# Reference
 
 These pages have the signature and description of every public name of the kernel language
-(`import cute_dialect.lang as cute`), of the operations (`from cute_dialect import op`), and of
-`cute_dialect.flash_attn` and `cute_dialect.flash_mla`.
+(`import cute_dialect.lang as cute`) and of the operations (`from cute_dialect import op`).
 `python -m cute_dialect.tools.docs.reference` generates them from the source.
 
 Keywords that exist only for compatibility with CuTe DSL are left out of signatures. Operands have these types:

@@ -30,16 +30,10 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CHUNK", "ELEMENTS", "LISTS", "AdamwArrays", "AdamwConfig", "AdamwNumbers", "adamw_text", "blocks_of"]
+__all__ = ["CHUNK", "AdamwArrays", "AdamwConfig", "AdamwNumbers", "adamw_text", "blocks_of"]
 
 CHUNK = 4096
 """Elements of a parameter that a block updates."""
-
-ELEMENTS = ("bf16", "f16", "f32")
-"""Types of parameters and moments."""
-
-LISTS = ("params", "grads", "exp_avgs", "exp_avg_sqs")
-"""Names of the lists of arrays, in the order of the arguments of ``op.adamw_``."""
 
 _THREADS = 256
 

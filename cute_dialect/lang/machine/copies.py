@@ -17,7 +17,7 @@ from cute_dialect.algebra.tiled_copy import make_layout_tv
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, check_target, refuse
-from cute_dialect.lang.machine.instructions import as_attribute, in_kernel, pointer, tensor_operand
+from cute_dialect.lang.machine.instructions import as_attribute, emit_machine, in_kernel, pointer, tensor_operand
 from cute_dialect.lang.machine.threads import one_of_the_warp
 from cute_dialect.lang.machine.tiled_mma import Tiled, TiledMma, partition_view, static_payload, thread_coord
 from cute_dialect.lang.machine.tma import Im2colOp, prefetch_columns, prefetch_tile, with_map
@@ -361,7 +361,8 @@ def copy(
     """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
     For instructions that one thread issues (TMA, bulk copies), one thread of the warp is elected. A tiled copy that
-    distributes the instructions over several threads elects none.
+    distributes the instructions over several threads elects none. A load of tensor memory includes the wait for it;
+    after stores, call ``cute.arch.fence_view_async_tmem_store``.
 
     Args:
         atom: the copy atom or tiled copy.
@@ -409,6 +410,8 @@ def copy(
         tracer.op(name, operands, None, None, attributes=attributes)
     except LayoutError as e:
         _refuse_copy(what, e, source, destination)
+    if source.memspace == AddressSpace.tmem:
+        emit_machine("tmem_wait", what=what, kind="load")
 
 
 def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:

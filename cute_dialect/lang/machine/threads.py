@@ -10,6 +10,7 @@ a thread or lane index (not a warp index) or from ``elect_one`` has chosen a thr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.machine.instructions import emit_machine, in_kernel
@@ -196,6 +197,24 @@ def issues() -> Boolean:
     """
     found = one_of_the_warp()
     return Boolean.exactly(True) if found is None else found
+
+
+def issued_by_one(emit: Callable[[], object]) -> None:
+    """Trace instructions that one thread of the warp issues: the elected one, unless a thread has been chosen.
+
+    ``emit`` appends them. Their operands must have been computed before.
+    """
+    from xdsl.ir import Block, Region
+
+    chosen = one_of_the_warp()
+    if chosen is None:
+        emit()
+        return
+    tracer, then = current(), Block()
+    with tracer.into(then):
+        emit()
+        tracer.op("scf.yield", [])
+    tracer.op("scf.if", [chosen.ssa], [], regions=[Region(then), Region()])
 
 
 def has_chosen(tracer: Tracer) -> bool:

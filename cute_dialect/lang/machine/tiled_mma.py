@@ -22,6 +22,7 @@ from cute_dialect.arch.errors import ArchError
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, has_arch
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
+from cute_dialect.lang.machine.threads import issued_by_one
 from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class
@@ -33,6 +34,7 @@ from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, make
 from cute_dialect.lang.values.numeric import as_number
 from cute_dialect.lang.values.pointers import element_class
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
@@ -265,7 +267,7 @@ class TiledMma(Tiled):
             )
         if not self.atom.is_asynchronous:
             raise KernelTypeError(
-                "F254", f"{self.name} has no field ACCUMULATE, which only wgmma instructions have",
+                "F254", f"{self.name} has no field ACCUMULATE, which only wgmma and tcgen05 instructions have",
                 hint="pass C to gemm, or clear the accumulators",
             )  # fmt: skip
 
@@ -348,7 +350,11 @@ class TiledMma(Tiled):
         return self._fragment("B", source)
 
     def make_fragment_C(self, source: Tensor | Shape) -> Tensor:
-        """Return accumulator registers for a partition of C or its shape."""
+        """Return accumulator registers for a partition of C or its shape.
+
+        The accumulators of a ``tcgen05`` MMA are in tensor memory. The result then starts at address 0; put its layout
+        on an allocated pointer: ``cute.make_tensor(tmem.retrieve_ptr(cute.Float32), acc.layout)``.
+        """
         return self._fragment("C", source)
 
     def make_fragment_E(self, source: Tensor | Shape) -> Tensor:
@@ -467,12 +473,19 @@ def make_tiled_mma(
         else:
             permutation.append(static_payload(p, f"{what}: permutation_mnk"))
     try:
-        return TiledMma(TiledMmaType.of(atom.type, layout, tuple(permutation)), atom)  # pyright: ignore
+        made = TiledMmaType.of(atom.type, layout, tuple(permutation))  # pyright: ignore
+        # The first tcgen05 MMA overwrites, because tensor memory is not initialized.
+        return TiledMma(made, atom, False if in_tensor_memory(atom) else None)
     except AlgebraError as e:
         refuse("F251", what, e)
 
 
 # ------------------------------------------------------------------------------------------------------------- products
+
+
+def in_tensor_memory(atom: MmaAtom) -> bool:
+    """Return True if the accumulator of an MMA is in tensor memory (``tcgen05``)."""
+    return atom.type.operand_space("C") == AddressSpace.tmem
 
 
 def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
@@ -503,7 +516,8 @@ def gemm(
         mma: a tiled MMA or an MMA atom.
         d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and N,
             may be absent. For an MMA with block scales, ``a`` is ``[A, SFA]`` and ``b`` is ``[B, SFB]``.
-        accumulate: add to D. For ``wgmma`` it may be a run-time Boolean, and defaults to ``Field.ACCUMULATE`` if set.
+        accumulate: add to D. For ``wgmma`` and ``tcgen05`` it may be a run-time Boolean, and defaults to
+            ``Field.ACCUMULATE`` if set. For ``tcgen05`` the field is False at first, and C must be D or None.
         thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
             threads of the tiled MMA multiply together.
     """
@@ -622,9 +636,12 @@ def _accumulating(
 
 def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue], tensors: Sequence[Any]) -> None:
     tracer = current()
-    if atom.is_asynchronous:
-        note_product(tracer, tensors[0])
     try:
+        if in_tensor_memory(atom):
+            issued_by_one(lambda: tracer.op(name, operands))
+            return
+        if atom.is_asynchronous:
+            note_product(tracer, tensors[0])
         tracer.op(name, operands)
     except LayoutError as e:
         shown = ", ".join(f"{n} {t!r}" for n, t in zip(("D", "A", "B"), tensors))

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.inverses import right_inverse
+from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiling import logical_divide
 from cute_dialect.algebra.values import Basis, Swizzle, layout_modes, raw_layout
+from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Layout as Payload
 from cute_dialect.arch.descriptors import SWIZZLES
 from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, element_text, parsed_atom, refuse
@@ -189,7 +191,26 @@ def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: An
     if cluster is not None and getattr(op, "multicast", None):
         shape = getattr(cluster, "shape", cluster)
         count = int(shape[mcast])
-    return make_tiled_tma_atom(op, gmem, smem, tuple(tiler[m] for m in modes), count)
+    return make_tiled_tma_atom(op, gmem, _as_matrix(smem), tuple(tiler[m] for m in modes), count)
+
+
+def _as_matrix(smem: Any) -> Any:
+    """Return a layout ((X, K), RestX, RestK) of an MMA's partition as a layout (X, K) of the tile; others unchanged."""
+    from cute_dialect.lang.values.layouts import as_layout  # late: start-up
+
+    payload = as_layout(smem).payload
+    plain = payload.outer if isinstance(payload, ComposedPayload) else payload
+    if not (isinstance(plain, Payload) and isinstance(plain.shape, tuple) and len(plain.shape) == 3):
+        return smem
+    values, rest_x, rest_k = layout_modes(plain)
+    if not isinstance(values.shape, tuple) or len(values.shape) != 2:
+        return smem
+    x, k = layout_modes(values)
+    modes = [coalesce(make_layout(x, rest_x)), coalesce(make_layout(k, rest_k))]
+    made = raw_layout(tuple(m.shape for m in modes), tuple(m.stride for m in modes))
+    if isinstance(payload, ComposedPayload):
+        return as_layout(ComposedPayload(payload.inner, payload.offset, made))
+    return as_layout(made)
 
 
 def make_tiled_tma_atom_A(

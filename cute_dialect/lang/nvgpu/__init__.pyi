@@ -1,6 +1,7 @@
 from cute_dialect.lang.machine.tma import make_tiled_tma_atom_A as make_tiled_tma_atom_A
 from cute_dialect.lang.machine.tma import make_tiled_tma_atom_B as make_tiled_tma_atom_B
 from cute_dialect.lang.nvgpu import cpasync as cpasync
+from cute_dialect.lang.nvgpu import tcgen05 as tcgen05
 from cute_dialect.lang.nvgpu import warp as warp
 from cute_dialect.lang.nvgpu import warpgroup as warpgroup
 from cute_dialect.lang.nvgpu.common import BulkCopyOp as BulkCopyOp

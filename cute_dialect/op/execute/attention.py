@@ -393,8 +393,6 @@ def cascade_of(form: Form, shared: Form) -> CascadeDispatch:
     ways: list[AttentionDispatch | None] = []
     for problem in (shared, form):
         if problem.keys:
-            if any(ways):  # A sink is a key of the first slice.
-                problem = problem._replace(sinks="")
             way = way_of(problem)
             ways.append(way._replace(config=way.config._replace(split=True, lse=True), combine=None))
         else:
@@ -443,6 +441,8 @@ def computed_cascade(one: RowCall, form: Form, shared: Form) -> list[object]:
         log = ends._replace(pointer=ends.pointer + 4 * at, shape=(lines, h, slices), strides=(h, 1, each))
         if way.form.queries != lines:
             q, part, log = (_heads_as_queries(x, form.sharing) for x in (q, part, log))
+        if first:  # A sink is a key of the first slice.
+            way = way._replace(form=way.form._replace(sinks=""), config=way.config._replace(sinks=""))
         _launch(one, way, (q, k, v, part, log), is_shared)
         first += way.parts
     out, lines = (head_matrix(view_of(result), form), None if logs is None else log_matrix(logs, form))

@@ -21,14 +21,12 @@ from operator import mul
 from typing import Any, TypeAlias
 
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.combine import combine_text
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.score_functions import trace_scores
-from cute_dialect.op.errors import DtypeError, EpilogueError, ShapeError, UnsupportedError, named
-from cute_dialect.op.execute.array_call import RowKernel, check_elements
-from cute_dialect.op.execute.attention import AttentionDispatch, CascadeDispatch, cascade_of, tiles_of, way_of
+from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
+from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
 from cute_dialect.op.execute.attention_backward import (
     AttentionBackwardProblem,
     BackwardDispatch,
@@ -36,17 +34,7 @@ from cute_dialect.op.execute.attention_backward import (
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
-from cute_dialect.op.problems.attention import (
-    CALL,
-    DESCALES,
-    Form,
-    Numbers,
-    factor_of,
-    form_of,
-    is_readable,
-    numbers_of,
-)
-from cute_dialect.op.problems.cascade_attention import CASCADE, CascadeNumbers, shared_form
+from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, factor_of, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
 from cute_dialect.op.signature_types import Window
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -249,96 +237,6 @@ def explain_backward(
         operation="attention_backward", kernel=way.config.name, flops=flops, bytes=moved,
         bound=max(flops / PEAK / 1e6, moved / BANDWIDTH / 1e6), kernels=way.kernels, form=form, way=way,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class CascadeExplanation(Explanation):
-    """Kernels of a call of cascade attention and a lower bound of its time."""
-
-    form: Form  # the problem of the sequences' own keys
-    shared: Form  # the problem of the shared keys
-    way: CascadeDispatch  # the kernels
-    compute_bound: float  # of the tensor cores, in microseconds
-    memory_bound: float
-
-    def _title(self) -> str:
-        groups = f" in each of {self.shared.batch} groups" if self.shared.batch > 1 else ""
-        return f"cascade {_title(self.form)}, {self.shared.keys} shared keys{groups}"
-
-    def _layout(self) -> Iterator[Line]:
-        for name, way in zip(("shared", "own"), self.way.ways):
-            if way is not None:
-                c = way.config
-                tiles = f"{tiles_of(way.form, c)} of {c.tile_m} queries, {c.tile_n} keys per step"
-                yield name, f"{c.name}: {tiles}, keys in {way.parts} slice{'s'[: way.parts > 1]}"
-        f, parts = self.form, sum([way.parts for way in self.way.ways if way is not None])
-        size = 4 * parts * f.batch * f.queries * f.heads * (f.values + 1)
-        yield "workspace", f"{size / 1e6:.3g} MB for the results of {parts} slice{'s'[: parts > 1]}"
-
-    def _limits(self) -> str:
-        return (
-            f"{self.flops / 1e9:.3g} GFLOP on tensor cores ({self.compute_bound:.1f} us), {self.bytes / 1e6:.3g} MB of "
-            f"memory ({self.memory_bound:.1f} us) (an H200)"
-        )
-
-    def _after(self) -> Iterator[Line]:
-        yield "combined", f"by {self.way.combine.name}"
-
-
-def explain_cascade(
-    q: Shaped,
-    k_shared: Shaped,
-    v_shared: Shaped = None,
-    *,
-    k: Shaped = None,
-    v: Shaped = None,
-    numbers: CascadeNumbers,
-    element: str = "f16",
-    **more: Shaped,
-) -> CascadeExplanation:
-    """Return the explanation of a call of :func:`cute_dialect.op.cascade_attention`.
-
-    Arrays may be replaced by shapes, for contiguous arrays of type ``element``.  All keys of the arrays are counted.
-
-    Args:
-        numbers: the arguments that are not arrays.
-        more: the arrays of ``OTHERS``.
-    """
-    if k is None:
-        raise ShapeError(f"{CASCADE}: explain needs k; pass an array or its shape")
-    arrays = {"q": q, "k_shared": k_shared, "v_shared": k_shared if v_shared is None else v_shared, "k": k}
-    arrays["v"] = k if v is None else v
-    views = {name: view_or_shape(CASCADE, x, element) for name, x in arrays.items()}
-    given = {name: x for name, x in more.items() if x is not None}
-    views |= {name: view_or_shape(CASCADE, x, _ELEMENTS.get(name, "i32")) for name, x in given.items()}
-    check_elements(CASCADE, {name: views[name].dtype for name in arrays}, ("bf16", "f16"))
-    causal, scale, softcap, lse, layout, grown, largest = numbers
-    check_flag(CASCADE, "causal", causal)
-    direction = "bottom_right" if causal else False
-    with named(CASCADE, CALL):
-        form = form_of(views, direction, scale, None, lse, layout, None, views["q"].dtype, Numbers(softcap, grown))
-        shared = shared_form(views, form, largest)
-    way, rows = cascade_of(form, shared), form.batch * form.queries
-    pairs = rows * shared.keys + form.batch * multiplications(form)
-    flops = 2 * (form.size + form.values) * form.heads * pairs
-    read = (shared.batch * shared.keys + form.batch * form.keys) * form.heads // form.sharing
-    moved = 2 * (form.size + form.values) * (read + rows * form.heads) + 4 * rows * form.heads * lse
-    bounds = flops / PEAK / 1e6, moved / BANDWIDTH / 1e6
-    kernels = [way.kernels[0] for way in way.ways if way is not None]
-    kernels += [RowKernel(way.combine.name, combine_text, (way.combine,))]
-    return CascadeExplanation(
-        operation=CASCADE,
-        kernel=kernels[0].name,
-        flops=flops,
-        bytes=moved,
-        bound=max(bounds),
-        kernels=tuple(kernels),
-        form=form,
-        shared=shared,
-        way=way,
-        compute_bound=bounds[0],
-        memory_bound=bounds[1],
-    )
 
 
 def _title(f: Form) -> str:

@@ -31,7 +31,6 @@ from typing import Any
 
 from cute_dialect.kernels.elementwise.graph import elementwise_text
 from cute_dialect.kernels.rows.config import BITS, RowConfig, width
-from cute_dialect.kernels.rows.embedding import EmbeddingConfig, gather_text
 from cute_dialect.kernels.rows.norm_quantize import choose_config as choose_norm_config
 from cute_dialect.kernels.rows.packed import rows_per_thread
 from cute_dialect.kernels.rows.quantize import BLOCK, quantize_text
@@ -51,7 +50,6 @@ from cute_dialect.op.execute.rows import (
 )
 from cute_dialect.op.explanations.gemm import Explanation, Line, example_view
 from cute_dialect.op.problems.linear_cross_entropy import CALL, accumulation, default_chunk, row_stride
-from cute_dialect.op.problems.routing import NUMBERS, ROUTED
 from cute_dialect.op.problems.rows import (
     MAPS,
     QUANTIZED,
@@ -66,7 +64,6 @@ from cute_dialect.op.problems.rows import (
     regions_of_scales,
     shape_of_scales,
 )
-from cute_dialect.op.signature_types import Array
 from cute_dialect.runtime.arrays import view_of
 
 DRAM = 4.092
@@ -419,57 +416,6 @@ def explain_norm_quantize(
         operation=f"{call} with quantize", kernel=c.name, bytes=size, bound=size / DRAM / 1e6, kernels=(kernel,), to=to,
         element=element, rows=rows, n=n,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbeddingExplanation(Explanation):
-    """The kernel of ``embedding``, and those of its gradient."""
-
-    config: EmbeddingConfig
-    tokens: int
-    rows: int  # of the table
-    columns: int
-
-    def _title(self) -> str:
-        c = self.config
-        return f"embedding of {self.tokens} {c.index} indices in {self.rows} rows of {self.columns} {c.element}"
-
-    def _layout(self) -> Iterator[Line]:
-        threads = -(-self.columns // self.config.vector)
-        yield "a row", f"by {threads} threads, a vector of 16 bytes each"
-
-    def _limits(self) -> str:
-        return f"{self.bytes / 1e9:.3g} GB (DRAM, an H200)"
-
-    def _after(self) -> Iterator[Line]:
-        yield "gradient", ", ".join(f"{self.config.name}-{step}" for step in ("zero", "links", "gradient"))
-
-
-def explain_embedding(indices: Array, weight: Array, element: str) -> EmbeddingExplanation:
-    """Explain ``embedding``.  Raises the errors of the function.
-
-    Args:
-        indices, weight: arrays, or their shapes; indices are i64 if given as a shape.
-        element: type of ``weight`` if it is a shape.
-    """
-    shape, index = shape_and_type("embedding", "input", indices, "i64", NUMBERS)
-    table, element = shape_and_type("embedding", "weight", weight, element, ROUTED)
-    if len(table) != 2:
-        raise ShapeError(f"embedding: weight has shape {table}; it must have rank 2")
-    c, tokens, (rows, columns) = EmbeddingConfig(element, index), prod(shape), table
-    size = (min(tokens, rows) + tokens) * columns * BITS[element] // 8 + tokens * (8 if index == "i64" else 4)
-    kernel = RowKernel(c.name, gather_text, (c,))
-    return EmbeddingExplanation(
-        operation="embedding",
-        kernel=c.name,
-        bytes=size,
-        bound=size / DRAM / 1e6,
-        kernels=(kernel,),
-        config=c,
-        tokens=tokens,
-        rows=rows,
-        columns=columns,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,14 +13,13 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import FunctionType
 from typing import Any
 
-from cute_dialect.kernels.elementwise.adamw import AdamwArrays
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Hook
 from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
@@ -29,7 +28,7 @@ from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
-from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_cascade, explain_flex
+from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_flex
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
     Explanation,
@@ -40,11 +39,9 @@ from cute_dialect.op.explanations.gemm import (
     is_of_torch,
 )
 from cute_dialect.op.explanations.mla import explain_latent
-from cute_dialect.op.explanations.optimizers import explain_adamw
 from cute_dialect.op.explanations.packed_weights import explain_mm_packed, explain_mm_sparse
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import (
-    explain_embedding,
     explain_gated,
     explain_linear_cross_entropy,
     explain_norm_quantize,
@@ -55,15 +52,12 @@ from cute_dialect.op.explanations.rows import (
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions import row_gradients as gradients
-from cute_dialect.op.functions.cascade_attention import cascade_attention
 from cute_dialect.op.functions.conv import is_convolution
-from cute_dialect.op.functions.embedding import embedding
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
-from cute_dialect.op.functions.optimizers import adamw_
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -71,7 +65,6 @@ from cute_dialect.op.functions.sampling import filters_of, sample, topk
 from cute_dialect.op.functions.sparse_weights import mm_sparse
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
-from cute_dialect.op.problems.cascade_attention import OTHERS, CascadeNumbers
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
@@ -115,17 +108,15 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.mm_sparse``,
-            ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.cascade_attention``,
-            ``op.mla_decode``, ``op.embedding``, ``op.adamw_``,
+            ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
             ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``,
             ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, a convolution, or a function on rows such as
             ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
-            they are q, k and v, for ``op.cascade_attention`` q, k_shared and v_shared, and for ``op.mla_decode`` q and
-            the cache; for functions on rows and ``op.linear_cross_entropy`` ``b`` is the weight, for
-            ``op.dequantize`` the scales, for ``op.route`` and ``op.topk`` ``k``, for ``op.mm_packed`` a
-            ``PackedWeight``, whose ``data`` may be None, and for ``op.mm_sparse`` a ``SparseWeight``; ``op.dispatch``
-            and ``op.combine`` have three.  Those of ``op.adamw_`` are lists of arrays or of shapes.
+            they are q, k and v, and for ``op.mla_decode`` q and the cache; for functions on rows and
+            ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
+            ``op.topk`` ``k``, for ``op.mm_packed`` a ``PackedWeight``, whose ``data`` may be None, and for
+            ``op.mm_sparse`` a ``SparseWeight``; ``op.dispatch`` and ``op.combine`` have three.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
@@ -173,16 +164,6 @@ def explain(
         return explained_lists(GroupedArguments(a, b, {}, out, extras, dtype=dtype, schedule=schedule))
     if function is grouped_mm:
         return explain_grouped(a, b, out, more, dtype, math, gpu, others, element)
-    if function is cascade_attention:
-        numbers = CascadeNumbers(**{n: more.pop(n) for n in CascadeNumbers._fields if n in more})
-        _check_arguments(name, more, {"k", "v", *OTHERS})
-        return of_gpu(explain_cascade(a, b, out, numbers=numbers, element=element, **more))
-    if function is embedding and not more:
-        return of_gpu(explain_embedding(a, b, element))
-    if function is adamw_ and not {"device", "stream"} & {*more}:
-        arrays = [name for name in AdamwArrays._fields if hasattr(more.get(name), "shape")]
-        moments = more.get("exp_avgs", out), more.get("exp_avg_sqs")
-        return of_gpu(explain_adamw(a, element, more.get("grads", b), *moments, arrays))
     if function is gated and not more:
         return of_gpu(explain_gated(a, applied, element))
     if function is mla_decode:
@@ -238,9 +219,8 @@ def explain(
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.cascade_attention, "
-            "op.mla_decode, op.embedding, op.adamw_, op.linear_cross_entropy, op.quantize, op.route, a convolution "
-            "or a function on rows"
+            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.mla_decode, "
+            "op.linear_cross_entropy, op.quantize, op.route, a convolution or a function on rows"
         )
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
 
@@ -251,15 +231,10 @@ def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: 
     known = set(signature(function).parameters)
     if name == "attention_backward":
         known |= set(signature(explain_attention).parameters) - {"lse"}
-    _check_arguments(name, more, known)
-    return function(q, k, v, element=element, **more)
-
-
-def _check_arguments(name: str, more: Iterable[str], known: set[str]) -> None:
-    """Raise ArgumentError for an argument of a function that its explanation does not have."""
     for key in more:
         if key not in known:
             raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
+    return function(q, k, v, element=element, **more)
 
 
 def _explained_gemm(

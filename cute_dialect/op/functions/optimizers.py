@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.kernels.elementwise.adamw import ELEMENTS, LISTS, AdamwArrays, AdamwConfig, adamw_text, blocks_of
+from cute_dialect.kernels.elementwise.adamw import AdamwArrays, AdamwConfig, adamw_text, blocks_of
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
@@ -28,6 +28,11 @@ if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
     from cute_dialect.op.signature_types import Array, Interpreted
+
+_KINDS = ("params", "grads", "exp_avgs", "exp_avg_sqs")
+"""Names of the lists."""
+
+_ELEMENTS = ("bf16", "f16", "f32")
 
 _LIMITS: dict[str, tuple[float, float, str]] = {
     "lr": (0, inf, "a finite number of at least 0, or an array"),
@@ -113,12 +118,12 @@ def adamw_(
     """
     if run:
         check_keywords("adamw_", adamw_, run, spellings=_SPELLINGS)
-    lists = tuple([_checked_list(name, x) for name, x in zip(LISTS, (params, grads, exp_avgs, exp_avg_sqs))])
-    for name, x in zip(LISTS[1:], lists[1:]):
+    lists = tuple([_checked_list(name, x) for name, x in zip(_KINDS, (params, grads, exp_avgs, exp_avg_sqs))])
+    for name, x in zip(_KINDS[1:], lists[1:]):
         if len(x) != len(lists[0]):
             raise ArgumentError(f"adamw_: {name} has {len(x)} arrays for {len(lists[0])} params; pass one for each")
     kept = [i for i, grad in enumerate(lists[1]) if grad is not None]
-    for name, x in zip(LISTS, lists):
+    for name, x in zip(_KINDS, lists):
         for i in kept:
             if x[i] is None:
                 raise ArgumentError(f"adamw_: {name}[{i}] is None; pass an array, or None as grads[{i}] to skip it")
@@ -199,8 +204,8 @@ def updated(
                 _PREPARED.popitem(last=False)
     extras = {n: t for n, t in zip(AdamwArrays._fields, arrays) if t is not None}
     for launch in launches:
-        given = {name: x[i] for name, x, i in zip(LISTS, lists, launch.places)}
-        one = RowCall("adamw_", {**given, **extras}, device, (*LISTS, *extras), ELEMENTS, stream=stream, run=run)
+        given = {name: x[i] for name, x, i in zip(_KINDS, lists, launch.places)}
+        one = RowCall("adamw_", {**given, **extras}, device, (*_KINDS, *extras), _ELEMENTS, stream=stream, run=run)
         for name in extras:
             if one.views[name].dtype != "f32":
                 raise one.wrong_type(name, "f32")
@@ -208,7 +213,7 @@ def updated(
                 raise ShapeError(f"adamw_: {name} has shape {one.views[name].shape}; it must have one element")
         c = launch.config._replace(arrays=tuple(extras))
         with one.on():
-            vectors = [one.numbers(given[name]) for name in LISTS]
+            vectors = [one.numbers(given[name]) for name in _KINDS]
             scalars = [one.flat(name) for name in extras]
             kernel = RowKernel(c.name, adamw_text, (c,))
             one.launch(kernel, *vectors, launch.table, launch.blocks, *settings.numbers(), *scalars)
@@ -231,9 +236,9 @@ def _launches(
     indices: Sequence[int],
 ) -> list[_Launch]:
     """Check the arrays, and return the launches for them.  Raises OpError."""
-    names = [[f"{name}[{i}]" for i in indices] for name in LISTS]
+    names = [[f"{name}[{i}]" for i in indices] for name in _KINDS]
     given = {n: t for ns, x in zip(names, lists) for n, t in zip(ns, x)}
-    one = RowCall("adamw_", given, device, tuple(given), ELEMENTS, stream=stream, run=run)
+    one = RowCall("adamw_", given, device, tuple(given), _ELEMENTS, stream=stream, run=run)
     classes: dict[object, list[int]] = {}
     views = [_checked(one, of) for of in zip(*names)]
     _check_overlap(one)
@@ -256,8 +261,8 @@ def _checked(one: RowCall, names: Sequence[str]) -> list[ArrayView]:
     """Return the views of a parameter, its gradient and its moments.  Raises DtypeError, LayoutError, ShapeError."""
     views = [one.views[name] for name in names]
     p, (of_p, *_) = views[0], names
-    if p.dtype not in ELEMENTS:
-        raise DtypeError(f"adamw_: {of_p} has dtype {p.dtype}; it must have one of {', '.join(ELEMENTS)}")
+    if p.dtype not in _ELEMENTS:
+        raise DtypeError(f"adamw_: {of_p} has dtype {p.dtype}; it must have one of {', '.join(_ELEMENTS)}")
     for name, view, allowed in zip(names[1:], views[1:], ({p.dtype}, {p.dtype, "f32"}, {views[2].dtype})):
         if view.dtype not in allowed:
             raise one.wrong_type(name, " or ".join(sorted(allowed)))

@@ -28,7 +28,7 @@ from cute_dialect.op.execute.attention_backward import (
     launch_backward,
 )
 from cute_dialect.op.functions import attention as functions
-from cute_dialect.op.functions.cascade_attention import cascaded
+from cute_dialect.op.functions.cascade_attention import CascadeNumbers, cascaded
 from cute_dialect.op.functions.rope import Rotation, append_kv, rotated
 from cute_dialect.op.operators.attention_matmuls import (
     Gradients,
@@ -39,7 +39,6 @@ from cute_dialect.op.operators.attention_matmuls import (
     gradients_by_matmuls,
 )
 from cute_dialect.op.problems.attention import LAYOUTS
-from cute_dialect.op.problems.cascade_attention import CascadeNumbers
 from cute_dialect.op.torch.registry import CUTE
 
 if TYPE_CHECKING:  # pragma: no cover

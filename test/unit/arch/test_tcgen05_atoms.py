@@ -99,25 +99,6 @@ def test_wrong_instruction_descriptors(change: dict[str, str | int], message: st
     assert str(e.value).startswith(message)
 
 
-@pytest.mark.parametrize(
-    ("bits", "kind", "message"),
-    [
-        (0x08400490, "f64", "kind: expected one of f16, tf32"),
-        (0x08400490 | 1 << 29, "f16", "instruction descriptor: reserved bit 29 is set in 0x28400490"),
-        (0x08400490 | 1 << 9, "f16", "type of A: expected one of the codes 0, 1, got 5"),
-    ],
-)
-def test_wrong_words(bits: int, kind: str, message: str) -> None:
-    with pytest.raises(DescriptorError) as e:
-        InstructionDescriptor.of_bits(bits, kind)
-    assert str(e.value).startswith(message)
-
-
-def test_scale_factors_have_two_types() -> None:
-    with pytest.raises(DescriptorError, match="scale factors: expected one of ue4m3, f8E8M0FNU, got f16"):
-        InstructionDescriptor("mxf4", "f32", "f4E2M1FN", "f4E2M1FN", 128, 64, scale="f16")
-
-
 # -------------------------------------------------------------------------------------------------- matrix descriptors
 
 

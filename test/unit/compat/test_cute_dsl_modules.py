@@ -170,35 +170,42 @@ LATER = """
     from cutlass.cute.nvgpu import tcgen05
     from cutlass.cute.nvgpu.tcgen05.mma import CtaGroup
     from cutlass.cute.nvgpu.warp import LdMatrix8x8x16bOp, LdMatrix16x16x8bOp
-    from cutlass.pipeline import PipelineTmaUmma
+    from cutlass.pipeline import PipelineAsyncUmma
     import cutlass.utils.blackwell_helpers as sm100
 
-    class Mine(PipelineTmaUmma):
+    class Mine(PipelineAsyncUmma):
         pass
 
     assert cute.arch.WARP_SIZE == 32 and cutlass.Float.zero == 0.0 and cutlass.CUDA_VERSION.major >= 12
     with cute.target("sm_90a"):
         assert Arch.sm_80 < BaseDSL._get_dsl().get_arch_enum() and Arch.sm_90a.major == 9
-    assert not isinstance(3, tcgen05.MmaF16BF16Op) and CtaGroup.ONE is not None
+    assert not isinstance(3, tcgen05.MmaMXF4Op) and CtaGroup.ONE is tcgen05.CtaGroup.ONE
 
     def use(what):
-        {"op": lambda: tcgen05.MmaF16BF16Op(cutlass.Float16), "mine": Mine, "helper": lambda: sm100.make_trivial_tiled_mma(1)}[what]()
+        {"op": lambda: tcgen05.MmaMXF4Op((128, 128, 64)), "mine": Mine, "helper": lambda: sm100.get_tmem_load_op(1)}[what]()
 """  # noqa: E501
 
 
 def test_names_of_later_chips_raise(tmp_path: Path) -> None:
     use = run_text(tmp_path, LATER)["use"]
     assert callable(use)
-    for what, name in (
-        ("op", "cutlass.cute.nvgpu.tcgen05.MmaF16BF16Op"),
-        ("mine", "cutlass.pipeline.PipelineTmaUmma"),
-        ("helper", "cutlass.utils.blackwell_helpers.make_trivial_tiled_mma"),
+    later = "is an instruction of sm_100 or later that this compiler does not support"
+    for what, name, why in (
+        (
+            "op",
+            "cutlass.cute.nvgpu.tcgen05.MmaMXF4Op",
+            "needs block scales of tcgen05, which the language does not support",
+        ),
+        ("mine", "cutlass.pipeline.PipelineAsyncUmma", later),
+        (
+            "helper",
+            "cutlass.utils.blackwell_helpers.get_tmem_load_op",
+            "is a helper for Blackwell that is not provided",
+        ),
     ):
         with pytest.raises(KernelTypeError) as e:
             use(what)
-        assert (e.value.code, e.value.message) == (
-            "F280", f"{name} is an instruction of sm_100 or later that this compiler does not support"
-        )  # fmt: skip
+        assert (e.value.code, e.value.message) == ("F280", f"{name} {why}")
 
 
 PACKAGE = """

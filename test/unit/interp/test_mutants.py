@@ -14,7 +14,6 @@ import pytest
         ("transpose f16", "drop,weaken,bound", 0.5),
         ("softmax, a cluster", "drop,weaken,move", 1),
         ("GEMM sm_90, one block", "drop,weaken", 0.1),
-        ("GEMM sm_120", "drop,weaken,move", 0.3),
         ("attention with functions, slices", "drop,weaken", 0.1),
     ],
 )

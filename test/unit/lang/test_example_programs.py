@@ -40,6 +40,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: correct\n"),
     ],
     "dynamic_tiles.py": [("", "round-robin: correct\nreverse: correct\nrandom: correct\nadversarial: correct\n")],
+    "blackwell_gemm.py": [
+        ("", "256 x 128 x 192 on cpu: correct\n"),
+        ("--k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
+    ],
     "hello.py": [
         ("", "1000 sums on the CPU interpreter, all correct:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.op.execute import kernel_cache, kernels
-from cute_dialect.op.execute.array_call import RowCall
 from cute_dialect.op.select import gemm_dispatch
 from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, predict, ranked
@@ -126,8 +124,7 @@ def test_tensors_of_torch() -> None:
             {},
             (
                 r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.mm_packed,"
-                r" op\.attention, op\.attention_backward, op\.flex_attention, op\.cascade_attention, op\.mla_decode,"
-                r" op\.embedding, op\.adamw_,"
+                r" op\.attention, op\.attention_backward, op\.flex_attention, op\.mla_decode,"
                 r" op\.linear_cross_entropy, op\.quantize,"
                 r" op\.route, a convolution or a function on rows"
             ),
@@ -210,76 +207,3 @@ def test_without_torch_and_the_compiler() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert isinstance(op.explain(op.mm, (64, 64), (64, 64)).choice, Choice)
-
-
-def zeros(*shape: int, dtype: Any = np.float16) -> Any:
-    return np.zeros(shape, dtype)
-
-
-USED, GROUPS = np.array([8, 3, 5], np.int32), np.array([0, 1, 3], np.int32)
-ADAMW: Any = op.adamw_  # takes unpacked lists
-LAUNCHED: dict[str, tuple[Callable[[], Any], Callable[[], object], int]] = {
-    "cascade_attention": (
-        lambda: op.explain(op.cascade_attention, (3, 4, 2, 64), (2, 2, 16, 64), k=(3, 2, 8, 64), seqused_k=(3,),
-                           sinks=(4,), cu_groups=(3,)),
-        lambda: op.cascade_attention(zeros(3, 4, 2, 64), *[zeros(2, 2, 16, 64)] * 2, *[zeros(3, 2, 8, 64)] * 2,
-                                     seqused_k=USED, sinks=zeros(4, dtype=np.float32), cu_groups=GROUPS, device="cpu"),
-        2 * 128 * (2 * 2 * 16 + 3 * 2 * 8 + 3 * 2 * 4),
-    ),
-    "no shared keys": (
-        lambda: op.explain(op.cascade_attention, (3, 2, 1, 64), (1, 2, 0, 64), k=(3, 2, 8, 64), lse=True),
-        lambda: op.cascade_attention(zeros(3, 2, 1, 64), *[zeros(1, 2, 0, 64)] * 2, *[zeros(3, 2, 8, 64)] * 2, lse=True,
-                                     device="cpu"),
-        2 * 128 * (3 * 2 * 8 + 3 * 2) + 4 * 6,
-    ),
-    "mla_decode": (
-        lambda: op.explain(op.mla_decode, (2, 1, 4, 576), (2, 64, 576)),
-        lambda: op.mla_decode(zeros(2, 1, 4, 576), zeros(2, 64, 576), device="cpu"),
-        2 * (2 * 64 * 576 + 8 * (576 + 512)),
-    ),
-    "embedding": (
-        lambda: op.explain(op.embedding, (3, 5), (9, 40)),
-        lambda: op.embedding(zeros(3, 5, dtype=np.int64), zeros(9, 40), device="cpu"), (9 + 15) * 80 + 15 * 8,
-    ),
-    "adamw_": (
-        lambda: op.explain(op.adamw_, [(3, 5), (7,)], [(3, 5), None], step=zeros(1, dtype=np.float32)),
-        lambda: ADAMW([zeros(3, 5), zeros(7)], [zeros(3, 5), None], [zeros(3, 5, dtype=np.float32), None],
-                      [zeros(3, 5, dtype=np.float32), None], zeros(1, dtype=np.float32), device="cpu"),
-        15 * (3 * 2 + 4 * 4),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", LAUNCHED)
-def test_explained_kernels_are_launched(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    explained, call, size = LAUNCHED[name]
-    found = explained()
-    names: list[str] = []
-    monkeypatch.setattr(RowCall, "launch", lambda _, kernel, *given: names.append(kernel.name))
-    call()
-    assert names == [kernel.name for kernel in found.kernels] and names[0] == found.kernel
-    assert found.bytes == size and found.bound > 0 and "bound" in str(found)
-
-
-@pytest.mark.parametrize(
-    ("given", "named", "error", "words"),
-    [
-        ((op.embedding, (3,), (4,)), {}, op.ShapeError, r"embedding: weight has shape \(4,\); it must have rank 2"),
-        ((op.embedding, zeros(3), (4, 5)), {}, op.DtypeError, "embedding: input has dtype f16"),
-        ((op.adamw_, (3, 5)), {}, op.ShapeError, r"params\[0\]; pass an array or its shape"),
-        ((op.adamw_, zeros(3)), {}, op.ArgumentError, "adamw_: params is of type ndarray; pass a list of arrays"),
-        ((op.adamw_, [(3, 5)], [(3,)]), {}, op.ShapeError, r"grads\[0\] has shape \(3,\); it must have \(3, 5\)"),
-        ((op.adamw_, [(3, 5)], []), {}, op.ArgumentError, "grads has 0 arrays for 1 params"),
-        ((op.adamw_, [(3, 5)]), {"betas": (1, 2)}, op.ArgumentError, "has no argument 'betas'"),
-        ((op.cascade_attention, (1, 2, 1, 64), (1, 2, 8, 64)), {}, op.ShapeError, "explain needs k; pass an array"),
-        ((op.cascade_attention, (1, 2, 1, 64), (1, 2, 8, 64)), {"stream": 3}, op.ArgumentError, "explained with stre"),
-        ((op.adamw_, [(3, 5)]), {"device": "cpu"}, op.ArgumentError, "adamw_ is not explained with device; omit it"),
-        (
-            (op.cascade_attention, (3, 2, 1, 64), (2, 2, 8, 64)), {"k": (3, 2, 8, 64)}, op.ShapeError,
-            "cascade_attention: k_shared has 2 groups; pass cu_groups",
-        ),
-    ],
-)  # fmt: skip
-def test_explanations_reject_invalid_calls(given: Any, named: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        op.explain(*given, **named)

@@ -1,0 +1,84 @@
+"""Helpers for Blackwell GEMMs: MMAs of tensor memory for operand types, shared memory layouts (names: CuTe DSL's)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cute_dialect.lang as cute
+from cute_dialect.lang.hopper import get_smem_layout_atom
+from cute_dialect.lang.hopper import make_smem_layout_epi as make_smem_layout_epi
+from cute_dialect.lang.utils import LayoutEnum
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.machine.tiled_mma import TiledMma
+    from cute_dialect.lang.nvgpu.common import OperandMajorMode
+    from cute_dialect.lang.nvgpu.tcgen05 import CtaGroup, OperandSource
+    from cute_dialect.lang.values.dtypes import Numeric
+    from cute_dialect.lang.values.layouts import ComposedLayout, Layout
+    from cute_dialect.lang.values.signature_types import Shape
+
+
+__all__ = ["make_smem_layout_a", "make_smem_layout_b", "make_smem_layout_epi", "make_trivial_tiled_mma"]
+
+
+def make_trivial_tiled_mma(
+    ab_dtype: type[Numeric],
+    a_leading_mode: OperandMajorMode,
+    b_leading_mode: OperandMajorMode,
+    acc_dtype: type[Numeric],
+    cta_group: CtaGroup,
+    mma_tiler_mn: tuple[int, int],
+    a_source: OperandSource | None = None,
+) -> TiledMma:
+    """Create the tiled MMA of one ``tcgen05.mma`` for these types. ``mma_tiler_mn`` is (M, N) of the instruction.
+
+    Raises TypeError if there is no such instruction.
+    """
+    tcgen05 = cute.nvgpu.tcgen05
+    source = tcgen05.OperandSource.SMEM if a_source is None else a_source
+    majors = (a_leading_mode, b_leading_mode)
+    if ab_dtype in (cute.Float16, cute.BFloat16):
+        op = tcgen05.MmaF16BF16Op(ab_dtype, acc_dtype, (*mma_tiler_mn, 16), cta_group, source, *majors)
+    elif ab_dtype in (cute.TFloat32, cute.Float32):
+        op = tcgen05.MmaTF32Op((*mma_tiler_mn, 8), cta_group, source, *majors)
+    elif ab_dtype in (cute.Float8E4M3FN, cute.Float8E5M2):
+        op = tcgen05.MmaF8F6F4Op(ab_dtype, ab_dtype, acc_dtype, (*mma_tiler_mn, 32), cta_group, source, *majors)
+    elif ab_dtype in (cute.Int8, cute.Uint8):
+        op = tcgen05.MmaI8Op(ab_dtype, ab_dtype, (*mma_tiler_mn, 32), cta_group, source, *majors)
+    else:
+        raise TypeError(
+            "make_trivial_tiled_mma: the operands must be f16, bf16, tf32, an 8-bit float or an 8-bit integer, got "
+            f"{ab_dtype!r}"
+        )
+    return cute.make_tiled_mma(cute.make_mma_atom(op))
+
+
+def make_smem_layout_a(
+    tiled_mma: TiledMma, mma_tiler_mnk: Shape, a_dtype: type[Numeric], num_stages: int
+) -> Layout | ComposedLayout:
+    """Return the swizzled layout of A's stages in the shape of the MMA, ((M, K), RestM, RestK, stages)."""
+    return _staged("A", tiled_mma, (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
+
+
+def make_smem_layout_b(
+    tiled_mma: TiledMma, mma_tiler_mnk: Shape, b_dtype: type[Numeric], num_stages: int
+) -> Layout | ComposedLayout:
+    """Return the swizzled layout of B's stages in the shape of the MMA, ((N, K), RestN, RestK, stages)."""
+    return _staged("B", tiled_mma, (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+
+
+def _staged(
+    operand: str, tiled_mma: TiledMma, tile: tuple[int, int], dtype: type[Numeric], stages: int
+) -> Layout | ComposedLayout:
+    is_k_major = tiled_mma.atom.type.data.majors["AB".index(operand)] == "k"
+    layout = LayoutEnum.ROW_MAJOR if is_k_major else LayoutEnum.COL_MAJOR
+    kind = get_smem_layout_atom(layout, dtype, tile[1] if is_k_major else tile[0])
+    atom = cute.nvgpu.tcgen05.make_smem_layout_atom(kind, dtype)
+    partition = tiled_mma.partition_shape_A if operand == "A" else tiled_mma.partition_shape_B
+    shape = (*partition(tile), stages)
+    order = (0, 1, 2) if is_k_major else (1, 0, 2)
+    return cute.nvgpu.tcgen05.tile_to_mma_shape(atom, shape, order=order)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,310 @@
+"""``cute.nvgpu.tcgen05``: MMAs with accumulators in tensor memory, and copies of tensor memory (sm_100, sm_110).
+
+One thread issues the MMAs, and an mbarrier signals their completion::
+
+    mma = cute.make_tiled_mma(tcgen05.MmaF16BF16Op(cute.Float16, cute.Float32, (128, 128, 16)))
+    …
+    cute.gemm(mma, acc, tCrA, tCrB, acc)
+    mma.set(tcgen05.Field.ACCUMULATE, True)
+    tcgen05.commit(done)
+
+The names are CuTe DSL's. The language supports MMAs of one block (``CtaGroup.ONE``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cute_dialect.arch.targets import TCGEN05
+from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
+from cute_dialect.lang.machine.tensor_memory import CtaGroup as CtaGroup
+from cute_dialect.lang.machine.tensor_memory import check_one_block
+from cute_dialect.lang.machine.tensor_memory import commit as commit
+from cute_dialect.lang.machine.tensor_memory import fence_after_thread_sync as fence_after_thread_sync
+from cute_dialect.lang.machine.tensor_memory import fence_before_thread_sync as fence_before_thread_sync
+from cute_dialect.lang.machine.tensor_memory import make_tmem_copy as make_tmem_copy
+from cute_dialect.lang.machine.tensor_memory import tile_to_mma_shape as tile_to_mma_shape
+from cute_dialect.lang.machine.tensor_memory import tmem_columns as find_tmem_tensor_col_offset
+from cute_dialect.lang.machine.wgmma import SmemLayoutAtomKind as SmemLayoutAtomKind
+from cute_dialect.lang.machine.wgmma import make_smem_layout_atom as make_smem_layout_atom
+from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
+from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
+from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.values.dtypes import Float32, Int32, TFloat32
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.values.dtypes import Numeric
+
+
+__all__ = [
+    "CtaGroup",
+    "Field",
+    "Ld16x32bx2Op",
+    "Ld16x64bOp",
+    "Ld16x128bOp",
+    "Ld16x256bOp",
+    "Ld32x32bOp",
+    "MmaF8F6F4Op",
+    "MmaF16BF16Op",
+    "MmaI8Op",
+    "MmaTF32Op",
+    "OperandMajorMode",
+    "OperandSource",
+    "Pack",
+    "Repetition",
+    "SmemLayoutAtomKind",
+    "St16x32bx2Op",
+    "St16x64bOp",
+    "St16x128bOp",
+    "St16x256bOp",
+    "St32x32bOp",
+    "Unpack",
+    "commit",
+    "fence_after_thread_sync",
+    "fence_before_thread_sync",
+    "find_tmem_tensor_col_offset",
+    "make_smem_layout_atom",
+    "make_tmem_copy",
+    "tile_to_mma_shape",
+]
+
+
+class OperandSource(StrEnum):
+    """The memory that an MMA reads A from: shared memory or tensor memory."""
+
+    SMEM = "smem"
+    TMEM = "tmem"
+
+
+class Field(StrEnum):
+    """Fields of an MMA that can be set at run time."""
+
+    ACCUMULATE = "accumulate"
+
+
+# ---------------------------------------------------------------------------------------------------------------- MMAs
+
+
+def _text(op: Any, types: tuple[Any, Any, Any], *more: str) -> str:
+    """Return the text of the type of an MMA; ``types`` are those of D, A and B."""
+    what = f"tcgen05.{op.name}"
+    check_one_block(op.cta_group is CtaGroup.TWO, what)
+    d, a, b = (element_text(t, what, signed=True) for t in types)
+    m, n, k = triple(op.instruction_shape, what)
+    source = str(getattr(op.a_src, "value", op.a_src)).lower()
+    if source not in tuple(OperandSource):
+        raise KernelTypeError(
+            "F250", f"{what}: a_src must be OperandSource.SMEM or OperandSource.TMEM, got {op.a_src!r}"
+        )
+    majors = f"major = ({major_text(op.a_major_mode)}, {major_text(op.b_major_mode)})"
+    options = "".join(f", {x}" for x in more if x)
+    return f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
+
+
+def _negated(op: Any) -> tuple[str, str]:
+    return "negate_a" if op.negate_a else "", "negate_b" if op.negate_b else ""
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(MmaOp):
+    """``tcgen05.mma`` with K = 16 of Float16 or BFloat16 into Float32, or of Float16 into Float16.
+
+    M is 64 or 128, and N up to 256. ``negate_a`` and ``negate_b`` multiply by -A and -B.
+    """
+
+    ab_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"tcgen05.{self.name}: ab_dtype")
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"tcgen05.{self.name}: acc_dtype")
+        return _text(self, (self.acc_dtype, self.ab_dtype, self.ab_dtype), *_negated(self))
+
+
+@dataclass(frozen=True)
+class MmaTF32Op(MmaOp):
+    """``tcgen05.mma`` with K = 8 of TFloat32 into Float32."""
+
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        return _text(self, (Float32, TFloat32, TFloat32), *_negated(self))
+
+
+@dataclass(frozen=True)
+class MmaF8F6F4Op(MmaOp):
+    """``tcgen05.mma`` with K = 32 of floats of 8, 6 or 4 bits into Float32 or Float16, one element per byte."""
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        check_kind(self.acc_dtype, ("Float16", "Float32"), f"tcgen05.{self.name}: acc_dtype")
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *_negated(self))
+
+
+@dataclass(frozen=True)
+class MmaI8Op(MmaOp):
+    """``tcgen05.mma`` with K = 32 of 8-bit integers into Int32 (sm_100a, sm_110a).
+
+    Overflowing sums wrap; with ``saturate`` they saturate.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    saturate: bool = field(default=False, kw_only=True)
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
+            check_kind(t, ("Int8", "Uint8"), f"tcgen05.{self.name}: {n}")
+        return _text(self, (Int32, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "")
+
+
+# -------------------------------------------------------------------------------------------------------------- copies
+
+
+class Repetition(Enum):
+    """Repetitions of a load or a store of tensor memory along the columns."""
+
+    x1, x2, x4, x8, x16, x32, x64, x128 = 1, 2, 4, 8, 16, 32, 64, 128
+
+
+class Pack(Enum):
+    """Packing of loads: with PACK_16b_IN_32b the lower halves of two columns are one register."""
+
+    NONE = 0
+    PACK_16b_IN_32b = 1
+
+
+class Unpack(Enum):
+    """Unpacking of stores: with UNPACK_32b_IN_16b the halves of a register are stored to two columns."""
+
+    NONE = 0
+    UNPACK_32b_IN_16b = 1
+
+
+@dataclass(frozen=True)
+class _Load(CopyOp):
+    repeat: Repetition = Repetition.x1
+    pack: Pack = Pack.NONE
+    chip: ClassVar[str] = TCGEN05
+    shape: ClassVar[str]
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        packed = self.pack is Pack.PACK_16b_IN_32b
+        return _copy_text(self, "load", dtype, "pack" if packed else "")
+
+
+@dataclass(frozen=True)
+class _Store(CopyOp):
+    repeat: Repetition = Repetition.x1
+    unpack: Unpack = Unpack.NONE
+    chip: ClassVar[str] = TCGEN05
+    shape: ClassVar[str]
+
+    def atom_text(self, dtype: Any, bits: int | None) -> str:
+        packed = self.unpack is Unpack.UNPACK_32b_IN_16b
+        return _copy_text(self, "store", dtype, "unpack" if packed else "")
+
+
+def _copy_text(op: Any, direction: str, dtype: Any, option: str) -> str:
+    if not isinstance(op.repeat, Repetition):
+        raise KernelTypeError("F250", f"tcgen05.{op.name}: repeat must be a tcgen05.Repetition, got {op.repeat!r}")
+    more = f", {option}" if option else ""
+    return f"!cute_nvgpu.atom.tmem_{direction}<{dtype.mlir_type}, {op.shape}, x{op.repeat.value}{more}>"
+
+
+class Ld32x32bOp(_Load):
+    """Load of 32 lanes per warp: thread ``t`` gets consecutive columns of lane ``t``."""
+
+    shape: ClassVar[str] = "32x32b"
+
+
+class Ld16x64bOp(_Load):
+    """Load of 16 lanes per warp, two threads per lane and column pair."""
+
+    shape: ClassVar[str] = "16x64b"
+
+
+class Ld16x128bOp(_Load):
+    """Load of 16 lanes per warp, 128 bits of each lane per repetition."""
+
+    shape: ClassVar[str] = "16x128b"
+
+
+class Ld16x256bOp(_Load):
+    """Load of 16 lanes per warp, 256 bits of each lane per repetition: the layout of ``mma.sync`` accumulators."""
+
+    shape: ClassVar[str] = "16x256b"
+
+
+class Ld16x32bx2Op(_Load):
+    """Load of 16 lanes per warp at two ranges of columns, one for each half of the warp."""
+
+    shape: ClassVar[str] = "16x32bx2"
+
+
+class St32x32bOp(_Store):
+    """Store of 32 lanes per warp, the inverse of :class:`Ld32x32bOp`."""
+
+    shape: ClassVar[str] = "32x32b"
+
+
+class St16x64bOp(_Store):
+    """Store of 16 lanes per warp, the inverse of :class:`Ld16x64bOp`."""
+
+    shape: ClassVar[str] = "16x64b"
+
+
+class St16x128bOp(_Store):
+    """Store of 16 lanes per warp, the inverse of :class:`Ld16x128bOp`."""
+
+    shape: ClassVar[str] = "16x128b"
+
+
+class St16x256bOp(_Store):
+    """Store of 16 lanes per warp, the inverse of :class:`Ld16x256bOp`."""
+
+    shape: ClassVar[str] = "16x256b"
+
+
+class St16x32bx2Op(_Store):
+    """Store of 16 lanes per warp, the inverse of :class:`Ld16x32bx2Op`."""
+
+    shape: ClassVar[str] = "16x32bx2"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
