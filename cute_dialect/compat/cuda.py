@@ -13,7 +13,28 @@ from cute_dialect.lang.calls.options import default_device
 from cute_dialect.lang.values.annotations import Stream
 from cute_dialect.runtime.driver import CudaError, driver
 
-__all__ = ["CUstream", "CUstream_flags", "checkCudaErrors", "default_stream", "initialize_cuda_context", "stream_sync"]
+__all__ = [
+    "CUresult", "CUstream", "CUstream_flags", "checkCudaErrors", "cuDeviceGetCount", "cuInit", "default_stream",
+    "initialize_cuda_context", "stream_sync",
+]  # fmt: skip
+
+
+class CUresult(IntEnum):
+    """Results of driver calls."""
+
+    CUDA_SUCCESS = 0
+
+
+def cuInit(flags: int = 0) -> tuple[CUresult]:
+    """Initialize the driver. On the interpreter it does nothing.  Raises NoGpuError if there is no GPU."""
+    if default_device() != "cpu":
+        driver()
+    return (CUresult.CUDA_SUCCESS,)
+
+
+def cuDeviceGetCount() -> tuple[CUresult, int]:
+    """Return the number of GPUs. The interpreter counts as one."""
+    return CUresult.CUDA_SUCCESS, 1 if default_device() == "cpu" else driver().device_count
 
 
 class CUstream_flags(IntEnum):

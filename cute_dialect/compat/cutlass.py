@@ -23,6 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 import cute_dialect.lang as cute
 from cute_dialect.errors import CompileError as DSLRuntimeError
 from cute_dialect.errors import CuteError as DSLBaseError
+from cute_dialect.lang.control.loops import LoopRange, UnrolledRange
+from cute_dialect.lang.control.loops import loop_range as cute_range
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import NumericType as NumericMeta
 from cute_dialect.lang.values.forms import form_of
@@ -47,6 +49,8 @@ __all__ = [
     "new_from_mlir_values",
     "not_",
     "or_",
+    "range",
+    "range_dynamic",
     "runtime",
     "select_",
 ]
@@ -147,6 +151,19 @@ def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
     return cute.where(cond, if_value, else_value)
 
 
+def loop_range(*args: Any, prefetch_stages: int | None = None, **options: Any) -> LoopRange | UnrolledRange:
+    """Return a range for a run-time loop. ``prefetch_stages`` is a hint that has no effect on results, and is ignored.
+
+    The other arguments are those of ``cute.range``.
+    """
+    del prefetch_stages
+    return cute_range(*args, **options)
+
+
+range = range_dynamic = loop_range  # noqa: A001
+"""``cutlass.range`` and its earlier name."""
+
+
 def and_(lhs: Any, rhs: Any, **_: Any) -> Any:
     """Return the conjunction of two conditions. Both are evaluated."""
     return cute.Boolean(lhs) & cute.Boolean(rhs)
@@ -177,9 +194,7 @@ _NAMES = {
     "dsl_user_op": ("cute_dialect.lang.control.runtime", "dsl_user_op"),
     "as_numeric": ("cute_dialect.lang.values.numeric", "as_number"),
     "dtype": ("cute_dialect.lang.calls.runtime_tensor", "number_type"),
-    "range": ("cute_dialect.lang.control.loops", "loop_range"),
     "range_constexpr": ("cute_dialect.lang.control.loops", "range_constexpr"),
-    "range_dynamic": ("cute_dialect.lang.control.loops", "loop_range"),
     "T": ("cute_dialect.compat.extras", "T"),
 }
 

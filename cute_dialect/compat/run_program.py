@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import ast
 import builtins
+import re
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -28,7 +29,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from cute_dialect.lang.calls.options import running_on
+from cute_dialect.lang.calls.options import running_on, target
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.settings import word
@@ -292,6 +293,28 @@ class BesideFinder(MetaPathFinder):
         return None
 
 
+class _DriverOnCpu(ModuleType):
+    """A module of cuda-python for a program on the interpreter, where its driver need not be installed."""
+
+    def __init__(self, module: ModuleType):
+        super().__init__(module.__name__)
+        self.__dict__["_module"] = module
+
+    def __getattr__(self, name: str) -> object:
+        module: ModuleType = self.__dict__["_module"]
+        if module.__name__ == _DRIVER and name in ("cuInit", "cuDeviceGetCount"):
+            return getattr(import_module("cute_dialect.compat.cuda"), name)
+        found = getattr(module, name)
+        is_package = isinstance(found, ModuleType) and f"{_DRIVER}.".startswith(f"{found.__name__}.")
+        return _DriverOnCpu(found) if is_package else found
+
+
+def _import_driver(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+    """Import a module; the driver of cuda-python is that for the interpreter."""
+    found = builtins.__import__(name, globals, locals, fromlist, level)
+    return _DriverOnCpu(found) if not level and f"{_DRIVER}.".startswith(f"{found.__name__}.") else found
+
+
 class SiblingFinder(MetaPathFinder):
     """Finder of modules and packages in the program's folder, whose imports are redirected like the program's."""
 
@@ -331,7 +354,7 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
     if cpu:
         from cute_dialect.compat.torch_cpu import import_with  # late: start-up
 
-        namespace["__import__"] = import_with(builtins.__import__)
+        namespace["__import__"] = import_with(_import_driver)
     first: list[MetaPathFinder] = [CutlassFinder(), SiblingFinder(folder, namespace)]
     last = BesideFinder(folder, namespace)
     before, modules = list(sys.meta_path), set(sys.modules)
@@ -353,10 +376,13 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
 def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
     """Run a program with arguments like ``python FILE ARGS…``, and return its globals.
 
-    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module.
+    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module. The target of programs with
+    ``tcgen05`` is then sm_100a, unless ``CUTE_CHIP`` sets it.
     """
     path = path.resolve()
     source = path.read_text()
+    is_blackwell = re.search(r"^\s*(from|import) .*\b(tcgen05|blackwell_helpers)\b", source, re.MULTILINE)
+    chip = target("sm_100a") if cpu and is_blackwell and not word("CUTE_CHIP") else nullcontext()
     code = compile(source, str(path), "exec", dont_inherit=True)
     module = ModuleType("__main__")
     module.__file__ = str(path)
@@ -366,7 +392,7 @@ def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict
     sys.modules["__main__"] = module
     device = running_on("cpu") if cpu else nullcontext()
     try:
-        with device, answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
+        with device, chip, answered_imports(path.parent, cpu=cpu) as (namespace, beside), _torch_mode(cpu):
             beside.read(source)
             module.__dict__["__builtins__"] = namespace
             exec(code, module.__dict__)

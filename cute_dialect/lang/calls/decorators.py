@@ -69,10 +69,13 @@ class JitFunction(_Decorated):
         from cute_dialect.lang.calls.specializations import read_call, split_options  # late: start-up
 
         own, options = split_options(self, kwargs)
+        uncached = options.pop("no_cache", False)
         call = read_call(self, args, own, receiver=receiver)
-        kind = self.table.find(call, options_of(self, options.get("device")))
+        chosen = options_of(self, options.get("device"))
+        table = self._new_table() if uncached else self.table
+        kind = table.find(call, chosen._replace(cache=False) if uncached else chosen)
         result = kind.run(call.values, options)
-        if not own and options.keys() <= {"stream"} and kind.is_on_gpu:
+        if not uncached and not own and options.keys() <= {"stream"} and kind.is_on_gpu:
             from cute_dialect.lang.calls.cache.fast_path import learn  # late: start-up
             from cute_dialect.lang.calls.options import remember_quick_calls  # late: start-up
 

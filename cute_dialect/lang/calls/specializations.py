@@ -263,9 +263,12 @@ class Specializations:
 
 
 def split_options(traced: Traced, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split keyword arguments into those of the function and the options of the call."""
+    """Split keyword arguments into those of the function and the options of the call.
+
+    ``no_cache`` compiles for this call only.
+    """
     if not kwargs:
         return kwargs, {}
     own = head_of(traced).signature.parameters
-    options = {k: v for k, v in kwargs.items() if k in CALL_OPTIONS and k not in own}
+    options = {k: v for k, v in kwargs.items() if k in (*CALL_OPTIONS, "no_cache") and k not in own}
     return {k: v for k, v in kwargs.items() if k not in options}, options
