@@ -14,9 +14,16 @@ from cute_dialect.lang.values.annotations import Stream
 from cute_dialect.runtime.driver import CudaError, driver
 
 __all__ = [
-    "CUresult", "CUstream", "CUstream_flags", "checkCudaErrors", "cuDeviceGetCount", "cuInit", "default_stream",
-    "initialize_cuda_context", "stream_sync",
-]  # fmt: skip
+    "CUresult",
+    "CUstream",
+    "CUstream_flags",
+    "checkCudaErrors",
+    "cuDeviceGetCount",
+    "cuInit",
+    "default_stream",
+    "initialize_cuda_context",
+    "stream_sync",
+]
 
 
 class CUresult(IntEnum):

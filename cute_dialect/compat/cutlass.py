@@ -151,16 +151,22 @@ def select_(cond: Any, if_value: Any, else_value: Any) -> Any:
     return cute.where(cond, if_value, else_value)
 
 
-def loop_range(*args: Any, prefetch_stages: int | None = None, **options: Any) -> LoopRange | UnrolledRange:
+def loop_range(
+    *args: object,
+    unroll: int = 0,
+    unroll_full: bool = False,
+    prefetch_stages: int | None = None,
+    vectorize: object = None,
+) -> LoopRange | UnrolledRange:
     """Return a range for a run-time loop. ``prefetch_stages`` is a hint that has no effect on results, and is ignored.
 
     The other arguments are those of ``cute.range``.
     """
     del prefetch_stages
-    return cute_range(*args, **options)
+    return cute_range(*args, unroll=unroll, unroll_full=unroll_full, vectorize=vectorize)
 
 
-range = range_dynamic = loop_range  # noqa: A001
+range = range_dynamic = loop_range
 """``cutlass.range`` and its earlier name."""
 
 

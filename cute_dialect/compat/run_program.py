@@ -19,7 +19,7 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
@@ -152,9 +152,15 @@ _TENSOR_MEMORY = {
     **dict.fromkeys(("make_umma_smem_desc", "get_tmem_copy_properties", "is_tmem_load", "is_tmem_store"), _HELPER),
 }
 _HELPERS = (
-    "make_blockscaled_trivial_tiled_mma", "get_smem_layout_atom_ab", "compute_epilogue_tile_shape", "get_tmem_load_op",
-    "get_smem_store_op", "cluster_shape_to_tma_atom_A", "cluster_shape_to_tma_atom_B", "cluster_shape_to_tma_atom_SFB",
-)  # fmt: skip
+    "make_blockscaled_trivial_tiled_mma",
+    "get_smem_layout_atom_ab",
+    "compute_epilogue_tile_shape",
+    "get_tmem_load_op",
+    "get_smem_store_op",
+    "cluster_shape_to_tma_atom_A",
+    "cluster_shape_to_tma_atom_B",
+    "cluster_shape_to_tma_atom_SFB",
+)
 REFUSED.update(
     {
         f"cutlass.cute.nvgpu.tcgen05{module}.{name}": why
@@ -309,7 +315,13 @@ class _DriverOnCpu(ModuleType):
         return _DriverOnCpu(found) if is_package else found
 
 
-def _import_driver(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+def _import_driver(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] = (),
+    level: int = 0,
+) -> ModuleType:
     """Import a module; the driver of cuda-python is that for the interpreter."""
     found = builtins.__import__(name, globals, locals, fromlist, level)
     return _DriverOnCpu(found) if not level and f"{_DRIVER}.".startswith(f"{found.__name__}.") else found

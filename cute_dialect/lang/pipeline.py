@@ -483,12 +483,13 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
         cute.arch.mbarrier_arrive(self.empty(state.index))
 
 
-def _check_one_block(cta_layout_vmnk: Any, name: str) -> None:
+def _check_one_block(cta_layout_vmnk: LayoutLike, name: str) -> None:
     if cta_layout_vmnk is not None and cute.size(cta_layout_vmnk) > 1:
         raise KernelTypeError(
-            "F280", f"{name}: clusters are not supported by the language yet, got cta_layout_vmnk {cta_layout_vmnk}",
+            "F280",
+            f"{name}: clusters are not supported by the language yet, got cta_layout_vmnk {cta_layout_vmnk}",
             hint="use one block per cluster, with cta_layout_vmnk None or of size 1",
-        )  # fmt: skip
+        )
 
 
 class PipelineTmaUmma(PipelineAsync):
@@ -505,9 +506,15 @@ class PipelineTmaUmma(PipelineAsync):
     """
 
     def __init__(
-        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent, tx_count: int,
+        self,
+        barriers: Pointer,
+        num_stages: int,
+        producers: int,
+        consumers: int,
+        agent: Agent,
+        tx_count: int,
         cta_layout_vmnk: LayoutLike = None,
-    ):  # fmt: skip
+    ):
         super().__init__(barriers, num_stages, producers, consumers, agent)
         _check_one_block(cta_layout_vmnk, "PipelineTmaUmma")
         if not 1 <= tx_count < 1 << 20:
@@ -545,9 +552,14 @@ class PipelineUmmaAsync(PipelineAsync):
     """
 
     def __init__(
-        self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent,
+        self,
+        barriers: Pointer,
+        num_stages: int,
+        producers: int,
+        consumers: int,
+        agent: Agent,
         cta_layout_vmnk: LayoutLike = None,
-    ):  # fmt: skip
+    ):
         super().__init__(barriers, num_stages, producers, consumers, agent)
         _check_one_block(cta_layout_vmnk, "PipelineUmmaAsync")
 

@@ -39,9 +39,15 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = [
-    "alloc_tmem", "dealloc_tmem", "fence_view_async_tmem_load", "fence_view_async_tmem_store",
-    "get_max_tmem_alloc_cols", "get_min_tmem_alloc_cols", "relinquish_tmem_alloc_permit", "retrieve_tmem_ptr",
-]  # fmt: skip
+    "alloc_tmem",
+    "dealloc_tmem",
+    "fence_view_async_tmem_load",
+    "fence_view_async_tmem_store",
+    "get_max_tmem_alloc_cols",
+    "get_min_tmem_alloc_cols",
+    "relinquish_tmem_alloc_permit",
+    "retrieve_tmem_ptr",
+]
 """The names of ``cute.arch``."""
 
 
@@ -69,9 +75,10 @@ def check_one_block(is_two_cta: object, what: str) -> None:
     """Raise F280 for an operation of a pair of blocks."""
     if is_two_cta:
         raise KernelTypeError(
-            "F280", f"{what}: pairs of blocks (cta_group::2) are not supported by the language yet",
+            "F280",
+            f"{what}: pairs of blocks (cta_group::2) are not supported by the language yet",
             hint="use CtaGroup.ONE; the dialect has cta_group = 2",
-        )  # fmt: skip
+        )
 
 
 def alloc_tmem(num_columns: int, smem_ptr_to_write_address: Pointer, is_two_cta: bool = False) -> None:
@@ -96,9 +103,7 @@ def relinquish_tmem_alloc_permit(is_two_cta: bool = False) -> None:
     emit_machine("tmem_relinquish", what="cute.arch.relinquish_tmem_alloc_permit")
 
 
-def retrieve_tmem_ptr(
-    element_type: type[Numeric], alignment: int, ptr_to_buffer_holding_addr: Pointer
-) -> Pointer:  # fmt: skip
+def retrieve_tmem_ptr(element_type: type[Numeric], alignment: int, ptr_to_buffer_holding_addr: Pointer) -> Pointer:
     """Return the pointer to tensor memory that :func:`alloc_tmem` has written, after a barrier.
 
     Args:
@@ -181,9 +186,10 @@ def _accesses_tmem(atom: CopyAtom, what: str) -> None:
 
     if not isinstance(atom, CopyAtom) or not isinstance(atom.type, TmemCopyType):
         raise KernelTypeError(
-            "F251", f"{what}: atom must be a load or store of tensor memory, got {atom!r}",
+            "F251",
+            f"{what}: atom must be a load or store of tensor memory, got {atom!r}",
             hint="cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x32), cute.Float32)",
-        )  # fmt: skip
+        )
 
 
 def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor) -> TiledCopy:

@@ -194,7 +194,7 @@ def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: An
     return make_tiled_tma_atom(op, gmem, _as_matrix(smem), tuple(tiler[m] for m in modes), count)
 
 
-def _as_matrix(smem: Any) -> Any:
+def _as_matrix(smem: LayoutLike) -> LayoutLike:
     """Return a layout ((X, K), RestX, RestK) of an MMA's partition as a layout (X, K) of the tile; others unchanged."""
     from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from cute_dialect.arch.targets import TCGEN05
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
@@ -36,6 +36,8 @@ from cute_dialect.lang.values.dtypes import Float32, Int32, TFloat32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
+
+    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op"
 
 
 __all__ = [
@@ -87,7 +89,7 @@ class Field(StrEnum):
 # ---------------------------------------------------------------------------------------------------------------- MMAs
 
 
-def _text(op: Any, types: tuple[Any, Any, Any], *more: str) -> str:
+def _text(op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *more: str) -> str:
     """Return the text of the type of an MMA; ``types`` are those of D, A and B."""
     what = f"tcgen05.{op.name}"
     check_one_block(op.cta_group is CtaGroup.TWO, what)
@@ -103,7 +105,7 @@ def _text(op: Any, types: tuple[Any, Any, Any], *more: str) -> str:
     return f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
 
 
-def _negated(op: Any) -> tuple[str, str]:
+def _negated(op: MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op) -> tuple[str, str]:
     return "negate_a" if op.negate_a else "", "negate_b" if op.negate_b else ""
 
 
@@ -222,7 +224,7 @@ class _Load(CopyOp):
     chip: ClassVar[str] = TCGEN05
     shape: ClassVar[str]
 
-    def atom_text(self, dtype: Any, bits: int | None) -> str:
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
         packed = self.pack is Pack.PACK_16b_IN_32b
         return _copy_text(self, "load", dtype, "pack" if packed else "")
 
@@ -234,12 +236,12 @@ class _Store(CopyOp):
     chip: ClassVar[str] = TCGEN05
     shape: ClassVar[str]
 
-    def atom_text(self, dtype: Any, bits: int | None) -> str:
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
         packed = self.unpack is Unpack.UNPACK_32b_IN_16b
         return _copy_text(self, "store", dtype, "unpack" if packed else "")
 
 
-def _copy_text(op: Any, direction: str, dtype: Any, option: str) -> str:
+def _copy_text(op: _Load | _Store, direction: str, dtype: type[Numeric], option: str) -> str:
     if not isinstance(op.repeat, Repetition):
         raise KernelTypeError("F250", f"tcgen05.{op.name}: repeat must be a tcgen05.Repetition, got {op.repeat!r}")
     more = f", {option}" if option else ""
