@@ -7,7 +7,7 @@ One warp allocates columns and writes their address to shared memory. After a ba
     cute.arch.sync_threads()
     pointer = cute.arch.retrieve_tmem_ptr(cute.Float32, 16, slot)
 
-:class:`cute.utils.TmemAllocator` has these steps as methods.
+``cute.utils.TmemAllocator`` has these steps as methods.
 """
 
 from __future__ import annotations
