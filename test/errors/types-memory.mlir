@@ -235,13 +235,13 @@ func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x17, (f32,f16,f16,f32)>)
 
 // -----
 
-// expected-error @below {{'A' is not supported here; write one of and, xor, major, saturate}}
+// expected-error @below {{'A' is not supported here; write one of and, xor, kind, major, saturate, sf, vec}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), A = smem>)
 //                                                                         ^
 
 // -----
 
-// expected-error @below {{'fast' is not supported here; write one of and, xor, major, saturate}}
+// expected-error @below {{'fast' is not supported here; write one of and, xor, kind, major, saturate, sf, vec}}
 func.func private @f(!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32), fast>)
 //                                                                         ^
 

@@ -15,7 +15,7 @@ func.func @matrices(%a: !cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 3, 
 
 // -----
 
-// expected-error @below {{the element f32 has 32 bits; transposed matrices need 16}}
+// expected-error @below {{the element f32 has 32 bits; transposed matrices need 8 or 16}}
 func.func @transposed(%a: !cute_nvgpu.atom.ldsm<val_type = f32, num_matrices = 4, t>) { return }
 
 // -----
