@@ -2,7 +2,9 @@
 
 A function calls :func:`recast` where no recorded call matched, so replayed calls pay nothing.  In ``torch.autocast`` no
 recording from outside matches: torch's guards and the keys of :mod:`cute_dialect.op.execute.call_cache` have its state.
-:func:`recast` converts the arguments, and calls the function again with autocast disabled::
+:func:`recast` converts the arguments, and calls the function again with autocast disabled.  Both are recorded as one
+call, whose key has the type of autocast, so that a repeated call is replayed with its conversions.  If gradients are
+needed, only the call after the conversions is recorded, because second derivatives need the nodes of the conversions::
 
     with torch.autocast("cuda", torch.bfloat16):
         op.mm(a, b)     # of f32: op.mm(a.bfloat16(), b.bfloat16())
@@ -19,7 +21,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
@@ -52,9 +57,49 @@ def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array
     """
     first = next(iter(arrays.values()))
     x = first[0] if isinstance(first, list | tuple) else first
-    cast = cast_arrays(call, arrays, x)
-    with disabled(x):
-        return function(**cast, **others)
+
+    def compute() -> Array:
+        cast = cast_arrays(call, arrays, x)
+        with disabled(x):
+            return function(**cast, **others)
+
+    if _KNOWN.is_traced():  # Nothing else of the cache is traced.
+        return compute()
+    found = _key_of(call, arrays, others, x)
+    if found is None or flag("CUTE_OP_CHECK", False):
+        return compute()
+    how, tensors = found
+    done = _KNOWN.again(how, *tensors)
+    return _KNOWN.recorded(how, tensors, compute) if done is None else done
+
+
+_KNOWN = KnownCalls()
+"""Cached calls in autocast, with their conversions."""
+
+
+def _key_of(
+    call: str, arrays: Mapping[str, Array], others: Mapping[str, object], x: Array
+) -> tuple[tuple[object, ...], tuple[Array, ...]] | None:
+    """Return the cache key and the tensors of a call, or None if an argument does not identify it, such as a function.
+
+    Args:
+        call, arrays, others: as in :func:`recast`.
+        x: the first tensor.
+    """
+    torch = sys.modules["torch"]
+    key: list[object] = [call, torch.get_autocast_dtype(x.device.type)]
+    tensors = list[Any]()
+    for name, value in (*arrays.items(), *others.items()):
+        if isinstance(value, torch.Tensor):
+            key.append(name)
+            tensors.append(value)
+        elif value is None or (not value and isinstance(value, tuple | dict)):
+            continue
+        elif name in ("device", "stream") or not isinstance(value, bool | int | float | str | torch.dtype):
+            return None
+        else:
+            key.append((name, number(value) if isinstance(value, float) else (type(value), value)))
+    return tuple(key), tuple(tensors)
 
 
 def cast_arrays(call: str, arrays: Mapping[str, Array], x: Array) -> dict[str, Array]:

@@ -139,7 +139,7 @@ class Elementwise:
             if done is not None:
                 return done
         if out is None and self.name in F32_ELEMENTS and is_autocast(arrays[0]):
-            return recast(self.name, lambda x: self(x, dtype=dtype, device=device), {"x": arrays[0]})
+            return recast(self.name, lambda x, **how: self(x, **how), {"x": arrays[0]}, dtype=dtype, device=device)
         if self._learns(tensors):
             if out is not None:
                 raise UnsupportedError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, overload
 
@@ -297,8 +298,8 @@ def _norm(
             return done
     if out is None and is_autocast(x):
         return recast(
-            call, _norm, {"x": x, "weight": weight, "bias": bias, "residual": residual}, function=function,
-            names=names, given=(), normalized_shape=None, eps=eps, out=None, device=device, unknown={},
+            call, partial(_norm, function=function, names=names, given=(), normalized_shape=None, out=None, unknown={}),
+            {"x": x, "weight": weight, "bias": bias, "residual": residual}, eps=eps, device=device,
         )  # fmt: skip
     if eps is not None:
         check_number(call, "eps", eps)

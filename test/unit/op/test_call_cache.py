@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest import mock
 
@@ -18,8 +18,9 @@ from repeated_calls import CALLS, E4M3, E5M2, F32, exponents, near, normal, of_s
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.epilogue import FakeTensor, trace  # noqa: E402
 from cute_dialect.op.epilogue.combination import LinearCombination  # noqa: E402
+from cute_dialect.op.execute import autocast, launcher, recording  # noqa: E402
 from cute_dialect.op.execute import call_cache as module  # noqa: E402
-from cute_dialect.op.execute import launcher, recording  # noqa: E402
+from cute_dialect.op.execute.autocast import cast_arrays  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.execute.launcher import Launch, launched  # noqa: E402
 
@@ -349,6 +350,52 @@ def test_autocast_replays_the_converted_call(seen: Seen, gradients: bool) -> Non
     assert all(torch.equal(x, y) for x, y in zip(found, first))
     near(tuple(x.detach() for x in found), tuple(x.detach() for x in exact), 2e-2)
     assert all(torch.equal(x, y) for x, y in zip(step(), exact))
+
+
+AUTOCAST: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "mm": (op.mm, ((16, 24), (24, 32))),
+    "linear": (lambda x, w, b: op.linear(x, w, b), ((16, 24), (32, 24), (32,))),
+    "addmm": (lambda c, a, b: op.addmm(c, a, b, beta=0.5), ((16, 32), (16, 24), (24, 32))),
+    "attention": (lambda q, k, v: op.attention(q, k, v, causal=True), ((1, 2, 20, 32),) * 3),
+    "norm": (lambda x, w: op.rms_norm(x, w), ((16, 24), (24,))),
+}
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("mm")
+@pytest.mark.parametrize("name", AUTOCAST)
+def test_autocast_replays_conversions(seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A repeated call converts nothing in Python, and its results equal those of computed calls."""
+    torch.manual_seed(3)
+    call, shapes = AUTOCAST[name]
+    converted: list[str] = []
+
+    def counted(call: str, *given: Any) -> Any:
+        converted.append(call)
+        return cast_arrays(call, *given)
+
+    monkeypatch.setattr(autocast, "_KNOWN", KnownCalls())
+    monkeypatch.setattr(autocast, "cast_arrays", counted)
+
+    def step(tensors: Sequence[Any], dtype: Any = torch.bfloat16) -> Any:
+        with torch.autocast("cpu", dtype=dtype):
+            return call(*tensors)
+
+    given = [[torch.randn(s) for s in shapes] for _ in range(2)]
+    step(given[0])
+    before, launches = len(converted), seen.first
+    found = step(given[1])
+    assert before > 0 and len(converted) == before and seen.first == launches and seen.again > 0
+    step(given[1], torch.float16)  # the type of autocast is part of the key
+    assert len(converted) > before
+    step([x.requires_grad_() for x in given[0]])
+    before = len(converted)
+    assert step(given[0]).requires_grad and len(converted) > before
+    with torch.no_grad():
+        step(given[0])
+    monkeypatch.setattr(autocast, "_KNOWN", KnownCalls())
+    want = step(given[1])
+    assert found.dtype == want.dtype and torch.equal(found, want)
 
 
 @pytest.mark.end_to_end
