@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.execute.call_cache import KnownCalls, number
+from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -77,6 +77,10 @@ _KNOWN = KnownCalls()
 """Cached calls in autocast, with their conversions."""
 
 
+_CONSTANTS = (bool, int, float, str)
+"""Types of arguments, other than tensors, that are part of a key."""
+
+
 def _key_of(
     call: str, arrays: Mapping[str, Array], others: Mapping[str, object], x: Array
 ) -> tuple[tuple[object, ...], tuple[Array, ...]] | None:
@@ -87,18 +91,23 @@ def _key_of(
         x: the first tensor.
     """
     torch = sys.modules["torch"]
+    plain = torch.Tensor, torch.nn.Parameter
     key: list[object] = [call, torch.get_autocast_dtype(x.device.type)]
     tensors = list[Any]()
-    for name, value in (*arrays.items(), *others.items()):
-        if isinstance(value, torch.Tensor):
-            key.append(name)
-            tensors.append(value)
-        elif value is None or (not value and isinstance(value, tuple | dict)):
-            continue
-        elif name in ("device", "stream") or not isinstance(value, bool | int | float | str | torch.dtype):
-            return None
-        else:
-            key.append((name, number(value) if isinstance(value, float) else (type(value), value)))
+    for given in (arrays, others):
+        for name, value in given.items():
+            if value is None:
+                continue
+            kind = type(value)
+            if kind in plain:
+                key.append(name)
+                tensors.append(value)
+            elif kind in _CONSTANTS and name not in ("device", "stream"):
+                key.append((name, kind, value or repr(value)))
+            elif kind is torch.dtype:
+                key.append((name, value))
+            elif kind not in (tuple, dict) or value:
+                return None
     return tuple(key), tuple(tensors)
 
 

@@ -59,9 +59,9 @@ def quantize(
     Args:
         x: an array of f16, bf16 or f32.
         dtype: e4m3 (``"f8E4M3FN"``), e5m2 (``"f8E5M2"``) or int8, by name or as a type.
-        block: elements that share a scale.  None: all; ``"row"``: a row along the last dimension, scales (…, 1); 128:
-            128 columns of a row, scales (…, N / 128), rounded up; (128, 128): a tile of a matrix, scales
-            (M / 128, N / 128).
+        block: elements that share a scale.  None: all, but a row in norms with ``quantize``; ``"row"``: a row along
+            the last dimension, scales (…, 1); 128: 128 columns of a row, scales (…, N / 128), rounded up; (128, 128): a
+            tile of a matrix, scales (M / 128, N / 128).
         scale: given scales of one of these shapes, f32; the result has them as its second element.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 

@@ -169,7 +169,8 @@ def rms_norm(
         quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
             norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  Inputs
             that need gradients are refused.
-        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
+        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.  In
+            :func:`cute_dialect.op.quantize` None selects all elements; a norm has no such scale.
         device: ``"cpu"`` runs on the interpreter.
     """
     if len(given) == 1 and hasattr(given[0], "data_ptr"):  # the usual call: only a weight
@@ -234,7 +235,8 @@ def layer_norm(
         quantize: 8-bit type of the result: e4m3 (``"f8E4M3FN"``), e5m2 or int8.  The results are then the quantized
             norm and its scales, as of :func:`cute_dialect.op.quantize`, and the sum with a residual.  Inputs
             that need gradients are refused.
-        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.
+        block: elements that share a scale: None or ``"row"`` for a row, 128 for 128 columns of a row.  In
+            :func:`cute_dialect.op.quantize` None selects all elements; a norm has no such scale.
         device: ``"cpu"`` runs on the interpreter.
     """
     if len(given) == 2 and hasattr(given[0], "data_ptr") and hasattr(given[1], "data_ptr"):  # the usual call
