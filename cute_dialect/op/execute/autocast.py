@@ -21,7 +21,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.runtime.settings import flag
@@ -93,7 +93,7 @@ def _key_of(
     torch = sys.modules["torch"]
     plain = torch.Tensor, torch.nn.Parameter
     key: list[object] = [call, torch.get_autocast_dtype(x.device.type)]
-    tensors = list[Any]()
+    tensors: list[Array] = []
     for given in (arrays, others):
         for name, value in given.items():
             if value is None:
