@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -153,8 +154,8 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
     def step(R: Regs, g: Group) -> None:
         for lane in active(g, R, k.predicate):
             tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
-            if tm.oob_fill == "nan" and c.program.algebra is not None:
-                raise Fault("field", "a tensor map that fills with NaN has no value over a field; fill with zero", lane)
+            if c.program.algebra is not None:
+                tm = _over_algebra(c.program.algebra, tm, lane)
             at = [operand(R, s, lane) for s in k.coordinates]
             offsets = [operand(R, s, lane) & 0xFFFF for s in k.offsets]
             nbytes = tm.box_bytes
@@ -172,6 +173,16 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
             _load(g, lane, info, tm, buf, at, offsets, targets, offset)
 
     c.emit(op, step, pure=False)
+
+
+def _over_algebra(algebra: Algebra, tm: TensorMap, lane: int) -> TensorMap:
+    """Return the tensor map of a load that moves elements of an algebra, which does not round to tf32."""
+    if tm.oob_fill == "nan":
+        raise Fault("field", "a tensor map that fills with NaN has no value over a field; fill with zero", lane)
+    if tm.element != "tf32":
+        return tm
+    algebra.notes["rounding from f32 to tf32 by TMA"] = 1
+    return replace(tm, element="f32")
 
 
 def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import ml_dtypes as ml_dtypes  # registers bfloat16 and the fp8 types in numpy
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ from cute_dialect.interp.field import Degrees, Field, FieldArray, elements_of, h
 from cute_dialect.interp.types import float_leaf
 from cute_dialect.interp.validation.equivalence import error_bound, runs_for
 from cute_dialect.interp.values import to_lanes
+from cute_dialect.kernels.conv.config import Window
+from cute_dialect.kernels.conv.direct import DirectConfig, direct_text
 from cute_dialect.kernels.gemm import gemm_text
+from cute_dialect.kernels.gemm.ampere import AmpereConfig, ampere_gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sgemm import sgemm_text
 from cute_dialect.pipelines import compile as compile_cute
@@ -31,22 +35,40 @@ Reference = Callable[[FieldArray, FieldArray, FieldArray], None]
 
 
 class Case(NamedTuple):
-    """A GEMM: the text of its kernel, (M, N, K), the element type, and the axes of B."""
+    """A GEMM: the text of its kernel, (M, N, K), the element type, the axes of B, and the type of the result."""
 
     text: Callable[[], str]
     shape: tuple[int, int, int]
     dtype: str
     is_transposed: bool = True
+    output: str = ""
 
     def arrays(self) -> tuple[AnyArray, ...]:
         """Return operands and result."""
         m, n, k = self.shape
-        return tuple(np.zeros(s, self.dtype) for s in ((m, k), (n, k) if self.is_transposed else (k, n), (m, n)))
+        shapes = (m, k), (n, k) if self.is_transposed else (k, n), (m, n)
+        return tuple(np.zeros(s, t) for s, t in zip(shapes, (self.dtype, self.dtype, self.output or self.dtype)))
 
 
+SMALL = GemmConfig(tile=(64, 128, 64), stages=2, deferred=False, sms=2)
 CASES: dict[str, Case] = {
     "sgemm": Case(lambda: sgemm_text("smem"), (70, 66, 33), "f4", False),
+    "sgemm warptile": Case(lambda: sgemm_text("warptile"), (132, 132, 40), "f4", False),
+    "sm_80": Case(lambda: ampere_gemm_text(AmpereConfig()), (130, 136, 200), "f2"),
     "sm_90": Case(lambda: gemm_text(GemmConfig()), (65, 72, 72), "f2"),
+    "sm_90 small": Case(lambda: gemm_text(SMALL), (100, 200, 200), "f2"),
+    "sm_90 ping-pong": Case(lambda: gemm_text(SMALL._replace(schedule="pingpong", stages=3)), (192, 264, 200), "f2"),
+    "sm_90 bf16": Case(lambda: gemm_text(SMALL._replace(element="bf16", output="bf16")), (65, 80, 144), "bfloat16"),
+    "sm_90 tf32": Case(
+        lambda: gemm_text(SMALL._replace(element="tf32", output="f32", tile=(64, 128, 32))), (65, 80, 76), "f4"
+    ),
+    "sm_90 fp8": Case(
+        lambda: gemm_text(SMALL._replace(element="f8E4M3FN", tile=(64, 128, 128))),
+        (65, 80, 144),
+        "float8_e4m3fn",
+        True,
+        "f2",
+    ),
 }
 
 
@@ -66,14 +88,41 @@ def product_nk(a: FieldArray, b: FieldArray, c: FieldArray) -> None:
     c[:] = a @ b.T
 
 
-@pytest.mark.parametrize("name", ["sgemm", pytest.param("sm_90", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["sgemm", *(pytest.param(n, marks=pytest.mark.slow) for n in CASES if n != "sgemm")])
 def test_a_gemm_equals_its_reference(name: str) -> None:
     case = CASES[name]
     reference: Reference = product_nk if case.is_transposed else product
     (verdict,) = cute.testing.assert_equivalent(kernel(name), reference, [case.arrays()])
     assert (verdict.prime, verdict.degree) == (prime_for([case.dtype]), 2)
     assert verdict.bound <= 2.0**-40
-    assert verdict.notes == (() if case.dtype == "f4" else ("rounding from f32 to f16",))
+    assert any("rounding" in note for note in verdict.notes) == ("sgemm" not in name)
+
+
+@pytest.mark.slow
+def test_a_convolution_equals_its_reference() -> None:
+    window = Window((3, 2), (1, 1), (1, 0))
+    config = DirectConfig(
+        "f16", "f16", window, 5, 6, vectors=(1, 1, 2), groups=1, tile=(3, 7), warps=(1, 2), held=False, atoms=1,
+        rolled=True,
+    )  # fmt: skip
+    f = compile_cute(direct_text(config), emit="base", filename="conv.mlir").kernel("launch")
+
+    def reference(x: FieldArray, w: FieldArray, y: FieldArray) -> None:
+        (c, width, height, images), (p, q) = x.shape, y.shape[1:3]
+        padded = FieldArray(np.zeros((c, width + 3, height + 3, images), np.int64), x.algebra)
+        at = window.before[1], window.before[0]
+        padded[:, at[0] : at[0] + width, at[1] : at[1] + height] = x
+        y[:] = 0
+        for r in range(3):
+            for s in range(2):
+                taps = FieldArray(w.elements[:, r * 2 + s], x.algebra).T  # (k, c)
+                seen = padded[:, s : s + p, r : r + q].reshape(c, -1)
+                y[:] = y + (taps @ seen).reshape(*y.shape)
+
+    for height, width in ((7, 6), (6, 13)):
+        x, w = np.zeros((2, height, width, 5), np.float16), np.zeros((6, 6, 5), np.float16)
+        y = np.zeros((2, *window.result((height, width)), 6), np.float16)
+        cute.testing.assert_equivalent(f, reference, [(x.T, w.T, y.T)])
 
 
 def test_a_difference_names_element_and_term() -> None:
