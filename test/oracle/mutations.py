@@ -6,11 +6,12 @@ A mutation stores the index of its op in a walk of the kernel, and is applied to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
-from xdsl.dialects import arith, llvm, scf
+from xdsl.dialects import arith, builtin, llvm, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from cute_dialect.interp.errors import location_text
@@ -96,6 +97,72 @@ def find(module: ModuleOp, kernel: str) -> Operation:
         for op in module.walk()
         if op.name.endswith("func") and op.regions and getattr(op.properties.get("sym_name"), "data", "") == kernel
     )
+
+
+def value_mutations(kernel: Operation) -> list[Mutation]:
+    """Return the mutations of a kernel that change values: wrong elements, terms, factors and bounds."""
+    found = [m for m in mutations(kernel) if m.kind == "bound"]
+    for place, op in enumerate(kernel.walk()):
+        found += [Mutation(kind, what, place, apply) for kind, what, apply in _values_of(op)]
+    return sorted(found, key=lambda m: m.place)
+
+
+def _values_of(op: Operation) -> Iterator[_Edit]:
+    """Yield the edits of an op that computes, copies or stores elements."""
+    name = op.name
+    if name in _PRODUCTS:
+        acc = _PRODUCTS[name]
+        yield "value", f"{name} is executed twice", partial(_twice, acc=acc)
+        yield "value", f"{name} is dropped", lambda o: Rewriter.replace_op(o, [], [o.operands[acc]])
+    if name == "llvm.intr.fma":
+        yield "value", "the product of an fma is scaled twice", _scale
+    if name in ("llvm.load", "llvm.store", "nvvm.ldmatrix", "nvvm.stmatrix"):
+        pointer = int(name == "llvm.store")
+        for by in (1, -1):
+            yield "value", f"the address of {name} is off by {by} element", partial(_shift, operand=pointer, by=by)
+    if name.startswith("nvvm.cp.async.bulk.tensor."):
+        first = 2
+        yield "value", "two coordinates of a copy are swapped", partial(_swap, first=first)
+        for at in (first, first + 1):
+            yield "value", f"coordinate {at - first} of a copy is off by 1", partial(_add, operand=at, step=None)
+
+
+_PRODUCTS = {"llvm.intr.fma": 2, "nvvm.wgmma.mma_async": 0}
+"""Ops that add products to an accumulator -> the operand that holds it."""
+
+
+def _twice(op: Operation, acc: int) -> None:
+    copy = op.clone()
+    result, users = op.results[0], [(u.operation, u.index) for u in op.results[0].uses]
+    Rewriter.insert_op(copy, InsertPoint.after(op))
+    for user, index in users:
+        user.operands[index] = copy.results[0]
+    copy.operands[acc] = result
+
+
+def _scale(op: Operation) -> None:
+    made = arith.AddfOp(op.operands[0], op.operands[0])
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    op.operands[0] = made.result
+
+
+def _swap(op: Operation, first: int) -> None:
+    one, other = op.operands[first], op.operands[first + 1]
+    op.operands[first], op.operands[first + 1] = other, one
+
+
+def _shift(op: Operation, operand: int, by: int) -> None:
+    element = builtin.i16 if op.name.startswith("nvvm") else _element_of(op)
+    pointer = op.operands[operand]
+    made = llvm.GEPOp(pointer, [by], element, result_type=pointer.type)
+    Rewriter.insert_op(made, InsertPoint.before(op))
+    op.operands[operand] = made.results[0]
+
+
+def _element_of(op: Operation) -> Attribute:
+    """Return the element type of a load or store."""
+    held = op.operands[0].type if op.name == "llvm.store" else op.results[0].type
+    return held.element_type if isinstance(held, builtin.VectorType) else held
 
 
 _Edit = tuple[str, str, Callable[[Operation], None]]

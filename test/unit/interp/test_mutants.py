@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mutants
 import pytest
+import value_mutants
+from mutations import value_mutations
 
 
 @pytest.mark.slow
@@ -30,3 +32,19 @@ def test_missed_mutants_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(mutants, "proof", lambda *_: "")
     assert mutants.main(["--only", "tma copy", "--kinds", "move"]) == 1
     assert "missed  tma copy, @copy_tma: move nvvm.mbarrier.arrive.expect_tx later" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_no_mutant_of_values_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert value_mutants.main([]) == 0
+    assert "sgemm: differs" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_equal_mutants_of_values_are_listed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(value_mutants, "EQUAL", {})
+    monkeypatch.setattr(value_mutants, "value_mutations", lambda kernel: value_mutations(kernel)[:1])
+    assert value_mutants.main([]) == 1
+    assert "missed   sgemm: a loop ends one step later" in capsys.readouterr().out
