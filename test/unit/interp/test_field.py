@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 import cute_dialect.lang as cute
 from cute_dialect.interp import InterpError
+from cute_dialect.interp.errors import Fault
 from cute_dialect.interp.field import Degrees, Field, FieldArray, elements_of, held, prime_for
+from cute_dialect.interp.memory.tensor_map import combined
 from cute_dialect.interp.types import float_leaf
 from cute_dialect.interp.validation.equivalence import error_bound, runs_for
 from cute_dialect.interp.values import to_lanes
@@ -251,3 +253,42 @@ def test_cute_run_prints_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "'sqrt(a)' has no value over a field" in capsys.readouterr().err
     assert cute_run.main(given) == 1
     assert "--field: needs an expression to check" in capsys.readouterr().err
+
+
+@cute.kernel
+def total_kernel(x: cute.Tensor, y: cute.Tensor) -> None:
+    i = cute.arch.thread_idx().x
+    cute.arch.atomic_add(y.iterator, x[i] * 3.0)
+
+
+@cute.jit
+def total(x: cute.Tensor, y: cute.Tensor) -> None:
+    total_kernel(x, y).launch(grid=1, block=64)
+
+
+@cute.kernel
+def most_kernel(x: cute.Tensor, y: cute.Tensor) -> None:
+    cute.arch.atomic_max(y.iterator, x[cute.arch.thread_idx().x])
+
+
+@cute.jit
+def most(x: cute.Tensor, y: cute.Tensor) -> None:
+    most_kernel(x, y).launch(grid=1, block=64)
+
+
+def test_atomic_additions_are_exact_and_others_refused() -> None:
+    def reference(x: FieldArray, y: FieldArray) -> None:
+        y[:] = y + x.sum() * 3
+
+    problem = np.zeros(64, np.float16), np.zeros(1, np.float16)
+    (verdict,) = cute.testing.assert_equivalent(total, reference, [problem])
+    assert (verdict.prime, verdict.degree) == (65521, 1)
+    with pytest.raises(InterpError, match=r"llvm\.atomicrmw fmax has no value over a field"):
+        cute.testing.assert_equivalent(most, reference, [(np.zeros(64, np.float32), np.zeros(1, np.float32))])
+
+
+def test_reductions_of_copies_add_residues() -> None:
+    old, new = np.array([65520, 7], np.uint16), np.array([5, 8], np.uint16)
+    assert combined("bf16", old, new, "add", Field(65521)).tolist() == [4, 15]
+    with pytest.raises(Fault, match="a TMA reduction max of f16 has no value over a field"):
+        combined("f16", old, new, "max", Field(65521))
