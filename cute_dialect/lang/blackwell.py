@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.signature_types import Shape
 
 
-__all__ = ["make_smem_layout_a", "make_smem_layout_b", "make_smem_layout_epi", "make_trivial_tiled_mma"]
+__all__ = [
+    "make_smem_layout",
+    "make_smem_layout_a",
+    "make_smem_layout_b",
+    "make_smem_layout_epi",
+    "make_trivial_tiled_mma",
+]
 
 
 def make_trivial_tiled_mma(
@@ -51,6 +57,14 @@ def make_trivial_tiled_mma(
             f"{ab_dtype!r}"
         )
     return cute.make_tiled_mma(cute.make_mma_atom(op))
+
+
+def make_smem_layout(
+    leading_mode: OperandMajorMode, smem_tile_shape: Shape, element_type: type[Numeric], num_stages: int
+) -> Layout | ComposedLayout:
+    """Return the swizzled layout of stages of a tile (X, K), ``(X, K, stages)``."""
+    layout = LayoutEnum.ROW_MAJOR if leading_mode == cute.nvgpu.OperandMajorMode.K else LayoutEnum.COL_MAJOR
+    return make_smem_layout_epi(element_type, layout, smem_tile_shape, num_stages)
 
 
 def make_smem_layout_a(

@@ -150,7 +150,7 @@ def emit_machine(op: str, operands: Sequence[SSAValue] = (), *, what: str = "", 
     row = getattr(op_class(name), "ROW", None)
     attributes = {k: as_attribute(v) for k, v in properties.items() if v is not None and v is not False}
     if row is not None:
-        require_chip(what, row.sm)
+        require_chip(what, row.rule)
         for known in row.properties:
             wrong = known.check(attributes.get(known.name))
             if wrong is not None:

@@ -20,7 +20,14 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "porting.md").read_text()
 EXAMPLES = os.environ.get("CUTE_DSL_EXAMPLES", "")
-FOLDERS = ("cute/ampere", "cute/blackwell_geforce", "cute/hopper", "cute_ext/ampere", "dsl_tutorials")
+FOLDERS = (
+    "cute/ampere",
+    "cute/blackwell/tutorial",
+    "cute/blackwell_geforce",
+    "cute/hopper",
+    "cute_ext/ampere",
+    "dsl_tutorials",
+)
 
 
 class Row(NamedTuple):

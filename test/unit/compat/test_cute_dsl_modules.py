@@ -208,6 +208,33 @@ def test_names_of_later_chips_raise(tmp_path: Path) -> None:
         assert (e.value.code, e.value.message) == ("F280", f"{name} {why}")
 
 
+DRIVER = """
+    import cutlass
+    import cutlass.cute as cute
+    import cuda.bindings.driver as first
+    from cuda.bindings import driver as second
+    from cutlass.cute.nvgpu import tcgen05
+
+    assert [int(d.cuInit(0)[0]) for d in (first, second)] == [0, 0] and second.cuDeviceGetCount()[1] == 1
+    chip = cute.current_target()
+    found = []
+
+    @cute.jit
+    def count(n: cutlass.Constexpr):
+        found.append(n)
+
+    for _ in range(2):
+        count(1)
+        count(2, no_cache=True)
+"""
+
+
+def test_programs_for_blackwell_need_no_driver(tmp_path: Path) -> None:
+    """Without a cache, a call is traced again."""
+    ran = run_text(tmp_path, DRIVER)
+    assert ran["chip"] == "sm_100a" and ran["found"] == [1, 2, 2]
+
+
 PACKAGE = """
     import torch
     from shop.ops import scaled

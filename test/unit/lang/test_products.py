@@ -305,7 +305,7 @@ ERRORS = {
         warp.MmaF16BF16Op(cute.Float16, cute.Float32), (2, 2, 1), (24, None, None)
     ),
     "F254: a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)> has no field ACCUMULATE, which only "
-    "wgmma instructions have\nhint: pass C to gemm, or clear the accumulators": (
+    "wgmma and tcgen05 instructions have\nhint: pass C to gemm, or clear the accumulators": (
         lambda: ampere().set(warpgroup.Field.ACCUMULATE, True)
     ),
     "F254: cute.gemm by mma_sync<16x8x16, (f32,f16,f16,f32)>: operand A has elements f32; "
