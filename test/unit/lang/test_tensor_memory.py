@@ -133,7 +133,7 @@ def test_columns_of_allocations() -> None:
 
 
 def test_other_chips_are_named() -> None:
-    with cute.target("sm_90a"), pytest.raises(KernelTypeError, match="needs .*sm_100.*, but the target is sm_90a"):
+    with cute.target("sm_90a"), pytest.raises(KernelTypeError, match=r"needs .*sm_100.*, but the target is sm_90a"):
 
         @cute.kernel
         def kernel() -> None:
