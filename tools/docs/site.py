@@ -298,6 +298,7 @@ GUIDES = (
     "progress",
     "interpreter",
     "prove",
+    "blackwell",
     "porting",
     "embedding",
     "performance",

@@ -479,7 +479,7 @@ def visible_keys(causal: object, window: Any) -> tuple[str, int | None, int | No
     direction = _direction_of(causal)
     if window is None:
         return direction, None, 0 if direction else None
-    bounds = tuple(window) if isinstance(window, tuple | list) else ()
+    bounds: list[Any] = list(window) if isinstance(window, tuple | list) else []
     alignment = bounds[2] if len(bounds) == 3 else direction or "top_left"
     wrong = any([x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in bounds[:2]])
     if wrong or len(bounds) not in (2, 3) or alignment not in ("top_left", "bottom_right"):
