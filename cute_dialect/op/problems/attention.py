@@ -479,8 +479,8 @@ def visible_keys(causal: object, window: Any) -> tuple[str, int | None, int | No
     direction = _direction_of(causal)
     if window is None:
         return direction, None, 0 if direction else None
-    bounds: list[Any] = list(window) if isinstance(window, tuple | list) else []
-    alignment = bounds[2] if len(bounds) == 3 else direction or "top_left"
+    bounds: list[object] = list(window) if isinstance(window, tuple | list) else []
+    alignment = window[2] if len(bounds) == 3 else direction or "top_left"
     wrong = any([x is not None and (not isinstance(x, int) or isinstance(x, bool) or x < 0) for x in bounds[:2]])
     if wrong or len(bounds) not in (2, 3) or alignment not in ("top_left", "bottom_right"):
         raise UnsupportedError(
@@ -493,7 +493,7 @@ def visible_keys(causal: object, window: Any) -> tuple[str, int | None, int | No
             f'causal="{alignment}"'
         )
     at_end = not direction and alignment == "bottom_right"
-    return WINDOW_AT_END if at_end else direction, bounds[0], 0 if direction else bounds[1]
+    return WINDOW_AT_END if at_end else direction, window[0], 0 if direction else window[1]
 
 
 def _check_begins(views: Mapping[str, ArrayView], queries: int, keys: int, longest: object) -> tuple[int, int | None]:
