@@ -14,7 +14,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from cute_dialect.algebra import AlgebraError
-from cute_dialect.symbolic.layouts import Verdict, prove_covers, prove_disjoint, prove_equal, prove_injective
+from cute_dialect.symbolic.layouts import (
+    Verdict,
+    parse_condition,
+    prove_covers,
+    prove_disjoint,
+    prove_equal,
+    prove_injective,
+    symbols_of,
+)
 from cute_dialect.tools.command_line import new_parser
 
 EPILOG = """\
@@ -27,7 +35,8 @@ cute-prove layout QUESTION decides a question about layouts whose extents and st
 
 A and B are layouts such as '((8,m),N):((1,8),S)' or 'S<3,4,3> o 0 o (8,m):(128,1024)', or operations on them:
 coalesce(A), composition(A, B), logical_divide(A, [8:1;_]), complement(A, n), blocked_product(A, B), and so on.
-Symbols are integers >= 1.  --where adds a condition: 'M % 8 == 0', 'S >= M', 'M <= 64', 'S == 2*M'.
+Symbols are integers >= 1.  --where adds a condition: 'M % 8 == 0', 'S >= M', 'M <= 64', 'S == 2*M'; < and > are
+allowed, and the option may be repeated.  'S >= 0' or an equation replaces the bound of 1.
 
     cute-prove layout 'logical_divide((M,N):(1,S), [8:1;_]) == (M,N):(1,S)' --where 'M % 8 == 0'
 
@@ -84,15 +93,27 @@ def ask(question: str, where: Sequence[str] = ()) -> Verdict:
     )
 
 
+def conditions_for(question: str, questions: Sequence[str], where: Sequence[str]) -> list[str]:
+    """Return the conditions of a question: those of its symbols, and those of no symbol of any question, an error."""
+
+    def is_about(condition: str, question: str) -> bool:
+        return parse_condition(condition)[0] in symbols_of([question.removeprefix("injective ")], where)
+
+    return [w for w in where if is_about(w, question) or not any(is_about(w, q) for q in questions)]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-prove`` and return the exit status, the worst of all questions."""
     options = build_parser().parse_args(argv)
     verdicts: list[Verdict] = []
     for question in options.questions:
         try:
-            verdicts.append(ask(question, options.where))
+            verdicts.append(ask(question, conditions_for(question, options.questions, options.where)))
         except AlgebraError as e:
             print(f"cute-prove: {question}: {e}", file=sys.stderr)
+            return USAGE
+        except (RecursionError, MemoryError, OverflowError) as e:
+            print(f"cute-prove: {question[:80]}: the question is too large ({type(e).__name__})", file=sys.stderr)
             return USAGE
     if options.json:
         rows = [{"question": q, **asdict(v)} for q, v in zip(options.questions, verdicts)]

@@ -44,7 +44,7 @@ from cute_dialect.algebra.text import MAX_NESTING, TextError
 from cute_dialect.algebra.trees import column_major
 from cute_dialect.algebra.values import raw_layout
 from cute_dialect.algebra.verify import verify_layout
-from cute_dialect.symbolic.terms import Domain
+from cute_dialect.symbolic.terms import Domain, Term
 
 Value: TypeAlias = "AnyLayout | Tile | IntTuple"
 
@@ -288,12 +288,18 @@ class _Reader:
             if isinstance(extent, Dyn) and isinstance(extent.emitter, Domain):
                 term = extent.emitter.term(extent)
                 if not extent.emitter.is_nonnegative(term - 1):
-                    raise AlgebraError(
-                        f"the extent {term} is not shown to be at least 1; add a condition such as 'M >= 6'"
-                    )
+                    raise AlgebraError(f"the extent {term} is not shown to be at least 1{_cure(term)}")
         layout = raw_layout(shape, stride)
         verify_layout(layout)
         return layout
+
+
+def _cure(term: Term) -> str:
+    """Return the advice to bound a symbol of an extent that may be 0 or negative."""
+    for monomial, coefficient in term.monomials.items():
+        if coefficient == 1 and len(monomial) == 1 and monomial[0].op == "symbol" and monomial[0].name.isidentifier():
+            return f"; add the condition '{monomial[0].name} >= {Term.of(monomial[0]) - term + 1}'"
+    return "; add conditions of its symbols"
 
 
 def as_layout(value: Value) -> AnyLayout:

@@ -24,6 +24,7 @@ from math import prod
 from typing import Literal
 
 from cute_dialect.algebra import AlgebraError, AnyLayout, ComposedLayout, IntTuple, Layout, Leaf, evaluate, leaves, size
+from cute_dialect.algebra.text import TextError
 from cute_dialect.symbolic.expressions import as_layout, evaluate_sum, evaluate_text, find_symbols
 from cute_dialect.symbolic.terms import Domain, Term, all_variables, variables_inside
 
@@ -62,11 +63,35 @@ class Verdict:
         return f"{self.status}: {self.reason}"
 
 
+def parse_condition(text: str) -> tuple[str, str, str]:
+    """Return the symbol, the relation and the bound of a condition; the relation of a divisor is "%"."""
+    found = _CONDITION.match(text)
+    if not found:
+        raise AlgebraError(
+            f"the condition '{text}' is not understood; write 'M % 8 == 0', 'S >= M', 'M <= 64' or 'S == 2*M'"
+        )
+    name, op, divisor, bound = found.groups()
+    if divisor is not None and int(divisor) < 1:
+        raise AlgebraError(f"the condition '{text}' divides by 0; the divisor must be at least 1")
+    return (name, "%", divisor) if divisor else (name, op, bound)
+
+
+def symbols_of(texts: Sequence[str], where: Sequence[str]) -> list[str]:
+    """Return the symbols of expressions and of the bounds that conditions give them."""
+    described = [parse_condition(w) for w in where]
+    names = list(dict.fromkeys(n for text in texts for n in find_symbols(text)))
+    for name in names:  # Grows by the symbols of the bounds.
+        bounds = [n for symbol, _, bound in described if symbol == name for n in find_symbols(bound)]
+        names.extend(n for n in dict.fromkeys(bounds) if n not in names)
+    return names
+
+
 class Conditions:
     """Symbols of a question and the facts about them, as substitutions.
 
     ``M % 8 == 0`` replaces M by 8 times a new symbol, ``S >= M`` replaces S by M plus a natural number, and
-    ``S == M*2`` replaces S.  ``M <= 64`` gives M an upper bound.  A symbol without a lower bound is at least 1.
+    ``S == M*2`` replaces S.  ``M <= 64`` gives M an upper bound.  A symbol without a lower bound or an equation is at
+    least 1.
 
     Raises:
         AlgebraError: a condition is not of these forms, uses a symbol that is described later, or contradicts another.
@@ -75,30 +100,25 @@ class Conditions:
     def __init__(self, texts: Sequence[str], where: Sequence[str]):
         self.domain = Domain()
         self.leaves: dict[str, Leaf] = {}
-        parsed = [(self._parse(w), w.strip()) for w in where]
-        self.names = list(dict.fromkeys(n for text in texts for n in find_symbols(text)))
-        for name in self.names:  # Grows by the symbols of the bounds.
-            bounds = [n for (described, _, bound), _ in parsed if described == name for n in find_symbols(bound)]
-            self.names.extend(n for n in dict.fromkeys(bounds) if n not in self.names)
-        self.described = [fact for fact, _ in parsed if fact[0] in self.names]
-        self.where = [text for fact, text in parsed if fact[0] in self.names]
+        self.names = symbols_of(texts, where)
+        self.where = [w.strip() for w in where]
+        self.described = [parse_condition(w) for w in where]
+        for (name, _, _), text in zip(self.described, self.where):
+            if name not in self.names:
+                raise AlgebraError(
+                    f"the condition '{text}' is about {name}, but the question has the symbols {', '.join(self.names)}"
+                )
         for name in self.names:
             self._define(name, ())
-
-    def _parse(self, text: str) -> tuple[str, str, str]:
-        found = _CONDITION.match(text)
-        if not found:
-            raise AlgebraError(
-                f"the condition '{text}' is not understood; write 'M % 8 == 0', 'S >= M', 'M <= 64' or 'S == 2*M'"
-            )
-        name, op, divisor, bound = found.groups()
-        return (name, "%", divisor) if divisor else (name, op, bound)
 
     def _define(self, name: str, waiting: tuple[str, ...]) -> None:
         if name in self.leaves:
             return
         if name in waiting:
-            raise AlgebraError(f"the conditions define {name} by itself: {', '.join(self.where)}")
+            names = " and ".join(dict.fromkeys(waiting))
+            raise AlgebraError(
+                f"the conditions of {names} refer to each other: {', '.join(self.where)}; give one another bound"
+            )
         domain, facts = self.domain, [d for d in self.described if d[0] == name]
         for _, _, bound in facts:
             for other in find_symbols(bound):
@@ -107,7 +127,11 @@ class Conditions:
         equal = [self._bound(b) for _, op, b in facts if op == "=="]
         least = [self._bound(b) + (op == ">") for _, op, b in facts if op in (">=", ">")]
         most = [self._bound(b) - (op == "<") for _, op, b in facts if op in ("<=", "<")]
-        if len(equal) > 1 or len(least) > 1 or len(most) > 1 or len(divisors) > 1 or (equal and len(facts) > 1):
+        if equal and len(facts) > 1:
+            raise AlgebraError(
+                f"an equation of {name} replaces its other conditions, found {', '.join(self.where)}; keep the equation"
+            )
+        if len(least) > 1 or len(most) > 1 or len(divisors) > 1:
             raise AlgebraError(
                 f"more than one condition of a kind for {name}: {', '.join(self.where)}; keep the strongest"
             )
@@ -119,7 +143,7 @@ class Conditions:
             if low is None or (high is not None and divisor > 1):
                 raise AlgebraError(f"these conditions of {name} cannot be combined: {', '.join(self.where)}")
             if high is not None and not domain.is_at_most(Term.constant(low), high):
-                raise AlgebraError(f"the conditions of {name} may leave no value: {low} <= {name} <= {high}")
+                raise AlgebraError(f"it is not shown that a {name} with {low} <= {name} <= {high} exists")
             term = domain.symbol(
                 name if divisor == 1 else f"{name}/{divisor}", max(-(-low // divisor), 1 if divisor > 1 else low), high
             )
@@ -187,10 +211,22 @@ class Question:
     """Layout expressions under conditions, as symbolic layouts and as layouts of integers."""
 
     def __init__(self, texts: Sequence[str], where: Sequence[str]):
+        where = [where] if isinstance(where, str) else where
+        if not all(isinstance(x, str) for x in (*texts, *where)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise AlgebraError(f"layouts and conditions are texts, found {[*texts, *where]}; write '(M,N):(1,M)'")
         self.texts = list(texts)
         self.conditions = Conditions(texts, where)
         self.domain = self.conditions.domain
-        self.layouts = [as_layout(evaluate_text(t, self.conditions.leaves)) for t in texts]
+        try:
+            self.layouts = [as_layout(evaluate_text(t, self.conditions.leaves)) for t in texts]
+        except TextError:
+            raise
+        except AlgebraError as e:
+            if "?{i64" not in str(e):
+                raise
+            raise AlgebraError(
+                str(e).replace("?{i64}", "?").replace("?{i64 ", "?{") + " (? is a symbolic number)"
+            ) from None
 
     def verdict(self, shown: bool, why: str, counterexample: Callable[[list[AnyLayout]], str | None]) -> Verdict:
         """Return "proved" if it was shown.  Otherwise search a counterexample among layouts of small integers."""
@@ -341,7 +377,9 @@ def prove_covers(a: str, count: str, where: Sequence[str] = ()) -> Verdict:
 
     layout, total = question.layouts[0], domain.term(size(question.layouts[1]))
     if isinstance(layout, ComposedLayout):
-        return question.verdict(False, "coverage is shown of layouts without a swizzle or inner layout", counterexample)
+        return question.verdict(
+            False, "covers does not support swizzled layouts; ask about the outer layout", counterexample
+        )
     pairs = zip(leaves(layout.shape), leaves(layout.stride))
     modes = [(domain.term(s), domain.term(d)) for s, d in pairs]  # type: ignore[arg-type]
     modes = _separate(domain, [m for m in modes if m[0].value != 1 and m[1].value != 0], [], Term.constant(0))

@@ -25,9 +25,11 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import gcd
 
-from cute_dialect.algebra import Dyn, Leaf
+from cute_dialect.algebra import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.leaf import Emitter
 
+MAX_FACTORS = 64
+"""Largest degree of a term."""
 BUDGET = 20_000
 """Steps of one test of a sign.  A test that exceeds them counts as not shown."""
 
@@ -136,6 +138,10 @@ class Term:
         out: dict[Monomial, int] = {}
         for m, c in self.monomials.items():
             for n, d in other.monomials.items():
+                if len(m) + len(n) > MAX_FACTORS:
+                    raise AlgebraError(
+                        f"expected products of at most {MAX_FACTORS} symbols, found one of {len(m) + len(n)}"
+                    )
                 product = tuple(sorted(m + n, key=_order)) if m and n else m or n
                 out[product] = out.get(product, 0) + c * d
         return Term(out)

@@ -12,7 +12,7 @@ import pytest
 from layout_questions import check
 
 from cute_dialect.algebra import AlgebraError
-from cute_dialect.symbolic.layouts import CASES
+from cute_dialect.symbolic.layouts import CASES, prove_equal
 from cute_dialect.symbolic.terms import Domain, Term
 from cute_dialect.tools import cute_prove
 from cute_dialect.tools.cute_prove import ask
@@ -84,7 +84,6 @@ def test_not_proved_says_what_is_missing() -> None:
 
 
 def test_conditions() -> None:
-    assert str(ask("M:1 == M:1", ["S >= 3"])) == "proved for all M >= 1"
     verdict = ask("(M,N):(S,1) == (M,N):(S,1)", ["S >= N", "N % 4 == 0"])
     assert str(verdict) == "proved for all M, N >= 1, S >= N, N % 4 == 0"
     assert ask("injective (M,N):(1,64)", ["M <= 64"]).status == "proved"
@@ -98,16 +97,22 @@ def test_conditions() -> None:
         ("(M,N):(1,M+ == M:1", (), r"expected an integer, a symbol or '\(', found the end at offset 11"),
         ("halve(M:1) == M:1", (), "expected a layout operation, one of .*coalesce.*, found 'halve'"),
         ("(M,N):1 == M:1", (), "congruent"),
-        ("M-5:1 == M:1", (), "the extent M - 5 is not shown to be at least 1"),
+        ("M-5:1 == M:1", (), "the extent M - 5 is not shown to be at least 1; add the condition 'M >= 6'"),
+        ("M-N:1 == M:1", (), "add the condition 'M >= N \\+ 1'"),
+        ("*".join(["M"] * 99) + ":1 == M:1", (), "products of at most 64 symbols, found one of 65"),
+        ("right_inverse((M,N):(N,1)) == M:1", (), r"got \(\?,\?\):\(\?,1\) \(\? is a symbolic number\)"),
+        ("M:1 == M:1", ("M % 0 == 0",), "divides by 0"),
+        ("M:1 == M:1", ("m % 8 == 0",), "is about m, but the question has the symbols M"),
+        ("M:1 == M:1", ("M % 8 == 0", "M == 8"), "an equation of M replaces its other conditions"),
         ("M/0:1 == M:1", (), "division by zero"),
         ("[8:1;_] == M:1", (), "expected a layout, found a tile"),
         ("(M,N):(1@0,1@1) == (M,N):(1@0,1@1)", (), "found '@'"),
         (f"{'(' * 99}M{')' * 99}:1 == M:1", (), "at most 64 nested parentheses"),
         (f"{'coalesce(' * 99}M{')' * 99} == M:1", (), "at most 64 nested operations"),
         ("M:1 == M:1", ("M ~ 3",), "write 'M % 8 == 0', 'S >= M'"),
-        ("M:1 == M:1", ("M >= N", "N >= M"), "the conditions define M by itself"),
+        ("M:1 == M:1", ("M >= N", "N >= M"), "the conditions of M and N refer to each other"),
         ("M:1 == M:1", ("M >= 3", "M >= 4"), "more than one condition of a kind for M"),
-        ("M:1 == M:1", ("M >= 3", "M <= 2"), "the conditions of M may leave no value: 3 <= M <= 2"),
+        ("M:1 == M:1", ("M >= 3", "M <= 2"), "it is not shown that a M with 3 <= M <= 2 exists"),
     ],
 )
 def test_bad_question(question: str, where: tuple[str, ...], message: str) -> None:
@@ -115,11 +120,19 @@ def test_bad_question(question: str, where: tuple[str, ...], message: str) -> No
         ask(question, where)
 
 
+def test_values_of_other_types() -> None:
+    with pytest.raises(AlgebraError, match="layouts and conditions are texts"):
+        prove_equal(3, "M:1")  # type: ignore[arg-type]
+    assert prove_equal("(M,N):(1,M)", "M*N:1", "M >= 4")  # type: ignore[arg-type]
+
+
 def test_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert cute_prove.main(["layout", "M:1 == M:1"]) == cute_prove.PROVED
     assert cute_prove.main(["layout", "M:1 == M:1", "M:1 == M:2"]) == cute_prove.REFUTED
     assert "M:1 == M:2: refuted: M = 2: index 1 maps to 1 and to 2\n" in capsys.readouterr().out
     assert cute_prove.main(["layout", "M:1"]) == cute_prove.USAGE
+    assert cute_prove.main(["layout", "M:1 == M:1", "--where", "m >= 2"]) == cute_prove.USAGE
+    assert cute_prove.main(["layout", "M:1 == M:1", "N:1 == N:1", "--where", "N >= 2"]) == cute_prove.PROVED
     assert cute_prove.main(["layout", "--json", "injective (M,N):(1,S)", "--where", "S >= M"]) == cute_prove.PROVED
     assert '"status": "proved"' in capsys.readouterr().out
     with pytest.raises(SystemExit) as stop:
