@@ -9,7 +9,7 @@ import random
 
 from cute_dialect.algebra import AlgebraError, AnyLayout, evaluate, size
 from cute_dialect.symbolic.expressions import as_layout, evaluate_text
-from cute_dialect.symbolic.layouts import Conditions
+from cute_dialect.symbolic.layouts import Conditions, parse_condition, symbols_of
 from cute_dialect.tools.cute_prove import ask
 
 ASSIGNMENTS = 12
@@ -56,8 +56,18 @@ def text_of(shape: list[str], strides: list[str]) -> str:
 
 
 def draw_question(rng: random.Random) -> tuple[str, tuple[str, ...]]:
-    """Return a question and its conditions."""
-    shape, strides = draw_layout(rng, rng.random() < 0.7)
+    """Return a question and conditions of its symbols."""
+    question, where = _draw(rng)
+    names = symbols_of(_texts(question), where)
+    return question, tuple(w for w in where if parse_condition(w)[0] in names)
+
+
+def _texts(question: str) -> list[str]:
+    return question.replace("injective ", "").replace(" covers ", " == ").split(" == ")
+
+
+def _draw(rng: random.Random) -> tuple[str, tuple[str, ...]]:
+    shape, strides = draw_layout(rng, rng.random() < 0.5)
     a, where = text_of(shape, strides), rng.choice(WHERE)
     kind = rng.random()
     if kind < 0.2:
@@ -108,8 +118,7 @@ def check(seed: int) -> str:
             f"seed {seed}: {question} {where}: {verdict}, but it holds there"
         )
     if verdict.status == "proved":
-        texts = question.replace("injective ", "").replace(" covers ", " == ").split(" == ")
-        drawn = [values for values, _ in Conditions(texts, where).samples()]
+        drawn = [values for values, _ in Conditions(_texts(question), where).samples()]
         for values in rng.sample(drawn, min(ASSIGNMENTS, len(drawn))):
             try:
                 answer = holds(question, values)
