@@ -87,6 +87,7 @@ _SIZES: Mapping[str, int] = {
     "i16": 2, "i8": 1, "ui64": 8, "ui32": 4, "ui16": 2, "ui8": 1, "i1": 1,
 }  # fmt: skip
 """Bytes per element."""
+_PACKED_4_BIT = "{}, two numbers per byte, and use cute.recast_tensor(x, cute.Float4E2M1FN) in the kernel"
 _DLPACK: Mapping[tuple[int, int], str] = {
     **{(0, b): f"i{b}" for b in (8, 16, 32, 64)},
     **{(1, b): f"ui{b}" for b in (8, 16, 32, 64)},
@@ -158,7 +159,9 @@ def _torch(value: object) -> ArrayView:
     tensor = cast(Any, value)
     name = str(tensor.dtype).removeprefix("torch.")
     if name not in _NAMES:
-        raise NotAnArray(f"torch tensors of {name} are not supported (supported: {', '.join(_NAMES)}): pass x.to(…)")
+        known = ", ".join(_NAMES)
+        cure = _PACKED_4_BIT.format("x.view(torch.uint8)") if name == "float4_e2m1fn_x2" else "x.to(…)"
+        raise NotAnArray(f"torch tensors of {name} are not supported (supported: {known}): pass {cure}")
     device = tensor.device
     kind = device.type
     if kind not in ("cuda", "cpu"):
@@ -190,7 +193,10 @@ def _numpy(value: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> ArrayVie
         )
     if name not in _NAMES:
         known = ", ".join(_NAMES)
-        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported (supported: {known}): pass x.astype(…)")
+        cure = "x.astype(…)"
+        if name == "float4_e2m1fn":  # numpy stores one number per byte
+            cure = _PACKED_4_BIT.format('u[..., ::2] | u[..., 1::2] << 4 with u = x.view("uint8")')
+        raise NotAnArray(f"numpy arrays of {value.dtype} are not supported (supported: {known}): pass {cure}")
     size = value.dtype.itemsize
     if any(s % size for s in value.strides):
         raise NotAnArray(

@@ -132,19 +132,21 @@ def test_bits_of_4_bit_floats():
     assert np.array_equal(back, np.arange(-8, 8))
 
 
-def test_packed_4_bit_floats():
-    """Each byte packs two numbers, which are loaded as Int4."""
+@pytest.mark.parametrize("kind", [cute.Int4, cute.Float4E2M1FN])
+def test_packed_4_bit_floats(kind: type[cute.Numeric]):
+    """Each byte packs two numbers, which are loaded as Int4 or as floats."""
 
     @cute.kernel
     def kernel(x: cute.Tensor, o: cute.Tensor):
-        o.store(cute.recast_tensor(x, cute.Int4).load().bitcast(cute.Float4E2M1FN).to(cute.Float32))
+        o.store(cute.recast_tensor(x, kind).load().bitcast(cute.Float4E2M1FN).to(cute.Float32))
 
     @cute.jit
     def run(x: cute.Tensor, o: cute.Tensor):
         kernel(x, o).launch(grid=1, block=1)
 
     o = np.full(16, np.nan, np.float32)
-    packed = np.arange(8, dtype=np.uint8) * 0x22 + 0x10
+    u = np.arange(16, dtype=np.uint8)
+    packed = u[::2] | u[1::2] << 4
     run(cute.from_dlpack(packed), cute.from_dlpack(o), device="cpu")
     assert np.array_equal(o, np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32))
 

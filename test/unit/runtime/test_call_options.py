@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from pipelines_support import FakeArray, FakeDriver, add_module, tensor_of
@@ -213,6 +214,12 @@ REFUSED = {
     "complex": (
         F32.astype(np.complex64),
         f"numpy arrays of complex64 are not supported (supported: {KNOWN}): pass x.astype(…)",
+    ),
+    "4-bit floats": (
+        np.zeros((5, 8), ml_dtypes.float4_e2m1fn),
+        f"numpy arrays of float4_e2m1fn are not supported (supported: {KNOWN}): pass u[..., ::2] | u[..., 1::2] << 4 "
+        'with u = x.view("uint8"), two numbers per byte, and use cute.recast_tensor(x, cute.Float4E2M1FN) in the '
+        "kernel",
     ),
     "text": (F32.astype("U3"), f"numpy arrays of <U3 are not supported (supported: {KNOWN}): pass x.astype(…)"),
     "dates": (
