@@ -289,14 +289,11 @@ def _packed(name: str, pairs: Sequence[object], rnd: object, ftz: bool) -> tuple
     if mode not in _ROUNDINGS:
         raise KernelTypeError("F251", f"{what}: rnd is {rnd!r}; use one of {', '.join(map(repr, _ROUNDINGS))}")
     columns: list[tuple[Float32, Float32]] = []
-    for pair in pairs:
+    for pair, operand_name in zip(pairs, ("src_a", "src_b", "src_c")):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise KernelTypeError("F236", f"{what}: the operands must be pairs of Float32, got {pair!r}")
-        numbers = tuple(Float32(x) if isinstance(x, float) else as_number(x) for x in pair)
-        for number in numbers:
-            if type(number) is not Float32:
-                raise KernelTypeError("F236", f"{what}: the operands must be pairs of Float32, got {number.describe()}")
-        columns.append((numbers[0], numbers[1]))
+            raise KernelTypeError("F236", f"{what}: {operand_name} is {_shown(pair)}; pass a pair of Float32")
+        one, other = (_float_of_pair(f"{what}: {operand_name}[{i}]", x) for i, x in enumerate(pair))
+        columns.append((one, other))
     if has_instruction("sm_100"):
         return _pair_instruction(name, columns, "" if mode == "rn" and not ftz else f".{mode}{'.ftz' * bool(ftz)}")
     first, second = zip(*columns)
@@ -306,6 +303,19 @@ def _packed(name: str, pairs: Sequence[object], rnd: object, ftz: bool) -> tuple
         return one, other
     with fastmath("none"):  # Multiplication and addition are not fused.
         return _SCALAR[name](*first), _SCALAR[name](*second)
+
+
+def _float_of_pair(where: str, x: object) -> Float32:
+    if isinstance(x, float):
+        return Float32(x)
+    try:
+        number = as_number(x)
+    except KernelTypeError:
+        raise KernelTypeError("F236", f"{where} is {_shown(x)}; pass a Float32") from None
+    if type(number) is not Float32:
+        found = f"{_shown(x)}, of type {type(number).__name__}"
+        raise KernelTypeError("F236", f"{where} is {found}; pass a Float32, such as cute.Float32(x)")
+    return number
 
 
 _SCALAR: Mapping[str, Callable[..., Float32]] = {

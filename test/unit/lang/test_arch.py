@@ -310,10 +310,18 @@ def test_packed_float_operations_round_like_scalar_ones() -> None:
     assert text_of(module).count("math.fma") == 2
 
 
-@pytest.mark.parametrize("pair", [1.0, (1.0,), (1.0, 2)])
-def test_pairs_are_of_two_floats(pair: Any) -> None:
-    with pytest.raises(CuteError, match="mul_packed_f32x2: the operands must be pairs of Float32, got"):
-        run(lambda out: arch.mul_packed_f32x2(pair, (1.0, 2.0)))
+@pytest.mark.parametrize(
+    ("pair", "words"),
+    [
+        (1.0, "src_b is 1.0; pass a pair of Float32"),
+        ((1.0,), r"src_b is \(1.0,\); pass a pair of Float32"),
+        ((1.0, 2), r"src_b\[1\] is 2, of type Int32; pass a Float32, such as cute.Float32\(x\)"),
+        ((None, 1.0), r"src_b\[0\] is None; pass a Float32"),
+    ],
+)
+def test_pairs_are_of_two_floats(pair: Any, words: str) -> None:
+    with pytest.raises(CuteError, match=f"cute.arch.mul_packed_f32x2: {words}"):
+        run(lambda out: arch.mul_packed_f32x2((1.0, 2.0), pair))
     with pytest.raises(CuteError, match="add_packed_f32x2: rnd is 'rx'; use one of 'rn', 'rz', 'rm', 'rp'"):
         run(lambda out: arch.add_packed_f32x2((1.0, 2.0), (1.0, 2.0), rnd="rx"))
 
