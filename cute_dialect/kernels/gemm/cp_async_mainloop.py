@@ -14,6 +14,18 @@ import cute_dialect.lang as cute
 from cute_dialect.lang.nvgpu import LoadCacheMode, cpasync, warp
 
 
+def check_tile(tile: tuple[int, int], warps: tuple[int, int], block: tuple[int, int], stages: int) -> None:
+    """Raise ValueError unless each warp computes whole blocks of (M, N) elements, with at least 2 stages."""
+    steps = tuple(w * b for w, b in zip(warps, block))
+    if any(t < 1 or t % s for t, s in zip(tile, steps)):
+        raise ValueError(
+            f"the tile is {tile[0]} x {tile[1]}; with {warps[0]} x {warps[1]} warps it must be a multiple of "
+            f"{steps[0]} x {steps[1]}"
+        )
+    if stages < 2:
+        raise ValueError(f"stages is {stages}; use at least 2")
+
+
 class Staged:
     """An operand, A or B: its tiles in global memory, its ring in shared memory, and the copies of this thread.
 

@@ -35,6 +35,7 @@ from cute_dialect.kernels.gemm.cp_async_mainloop import (
     Staged,
     TileStore,
     WarpsOfK,
+    check_tile,
     contiguous_mode,
     over_k,
     over_k_ahead,
@@ -118,12 +119,8 @@ class WarpConfig(NamedTuple):
                 f"output {self.output!r} is not supported for element {self.element!r}; use one of "
                 f"{', '.join(outputs_of(self.element))}"
             )
-        m, n, (wm, wn) = *self.tile, self.warps
-        if not self.simt and (m % (16 * wm) or n % (8 * wn) or self.stages < 2):
-            raise ValueError(
-                f"a tile of {m} x {n} must be a multiple of 16 x 8 for each of {wm} x {wn} warps, with at least 2 "
-                f"stages, got {self.stages} stages"
-            )
+        if not self.simt:
+            check_tile(self.tile, self.warps, (16, 8), self.stages)
         if self.depth * BITS[self.element] not in (*([256] if self.simt else []), 512, 1024):
             few = "32, " if self.simt else ""
             raise ValueError(

@@ -35,7 +35,7 @@ from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue
 from cute_dialect.kernels.epilogue.emit import Fused
-from cute_dialect.kernels.gemm.cp_async_mainloop import TileStore
+from cute_dialect.kernels.gemm.cp_async_mainloop import TileStore, check_tile
 from cute_dialect.kernels.gemm.mainloop import Operand
 from cute_dialect.kernels.gemm.operands import check_extents, layouts_of, of_matrix
 from cute_dialect.lang import hopper, pipeline, utils
@@ -135,19 +135,23 @@ class Sm120Config(NamedTuple):
             raise ValueError(f"majors are {self.majors}; 8-bit and 4-bit operands must be contiguous along K")
         if self.result not in ("f16", "bf16", "f32"):
             raise ValueError(f"output {self.result!r} is not supported; use f16, bf16 or f32")
-        (m, n), (wm, wn) = self.tile, self.warps
-        if m % (16 * wm) or n % (16 * wn) or self.stages < 2:
-            raise ValueError(
-                f"a tile of {m} x {n} must be a multiple of 16 x 16 for each of {wm} x {wn} warps, with at least 2 "
-                f"stages, got {self.stages} stages"
-            )
+        m, n = self.tile
+        check_tile(self.tile, self.warps, (16, 16), self.stages)
         accumulators = m * n // (32 * self.consumers)
         if self.scaling == "nv" and accumulators > 64:
             raise ValueError(f"a thread has {accumulators} accumulators; scaling='nv' allows 64: use a smaller tile")
-        limit, staged = TARGETS[CHIP].shared, TileStore.size(number(self.result), 16 * wm, n)
-        if self.shared_bytes > limit or staged > self.stages * self.stage_bytes:
+        limit, staged = TARGETS[CHIP].shared, TileStore.size(number(self.result), 16 * self.warps[0], n)
+        if self.shared_bytes > limit:
+            most = limit // (self.stage_bytes + 16)
+            cure = f"use at most {most} stages, or a smaller tile" if most >= 2 else "use a smaller tile"
             raise ValueError(
-                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory; sm_120 has {limit} per block"
+                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory, but sm_120 has {limit} per "
+                f"block; {cure}"
+            )
+        if staged > self.stages * self.stage_bytes:
+            raise ValueError(
+                f"the epilogue needs {staged} bytes of shared memory, but {self.stages} stages have "
+                f"{self.stages * self.stage_bytes}; use more stages"
             )
         self.epilogue.check()
 

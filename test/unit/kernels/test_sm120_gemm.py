@@ -189,13 +189,22 @@ def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str) -> N
         ),
         (Sm120Config("bf16", scaling="mx"), "scaling='mx' of bf16: use '', without a batch or an epilogue"),
         (Sm120Config("tf32"), "element 'tf32' is not supported"),
-        (Sm120Config("bf16", stages=4), "4 stages need 131136 bytes of shared memory; sm_120 has 101376 per block"),
-        (Sm120Config("bf16", tile=(100, 128)), "a tile of 100 x 128 must be a multiple of 16 x 16"),
+        (
+            Sm120Config("bf16", stages=4),
+            "4 stages need 131136 bytes of shared memory, but sm_120 has 101376 per block; use at most 3 stages, or a "
+            "smaller tile",
+        ),
+        (Sm120Config("bf16", tile=(512, 512)), "101376 per block; use a smaller tile"),
+        (
+            Sm120Config("bf16", tile=(100, 128)),
+            "the tile is 100 x 128; with 2 x 2 warps it must be a multiple of 32 x 32",
+        ),
+        (Sm120Config("bf16", stages=1), "stages is 1; use at least 2"),
         (Sm120Config("f8E4M3FN"), "output 'f8E4M3FN' is not supported"),
         (Sm120Config(FP4, output="f32"), "scaling='' of f4E2M1FN: use 'mx' or 'nv'"),
         (Sm120Config(FP4, output="f32", scaling="nv"), "a thread has 128 accumulators; scaling='nv' allows 64"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_errors(config: Sm120Config, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):

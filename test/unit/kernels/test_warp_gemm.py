@@ -183,7 +183,7 @@ def test_registers_do_not_spill() -> None:
     [
         ({"element": "f16"}, "element 'f16' is not supported"),
         ({"output": "f32"}, "output 'f32' is not supported .* use one of f64"),
-        ({"warps": (4, 3)}, "must be a multiple of 16 x 8 for each of 4 x 3 warps"),
+        ({"warps": (4, 3)}, "with 4 x 3 warps it must be a multiple of 64 x 24"),
     ],
 )
 def test_unsupported_configurations_are_rejected(changed: dict[str, Any], said: str) -> None:
