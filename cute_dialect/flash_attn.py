@@ -332,7 +332,8 @@ def _mask(call: str, causal: bool, window: Any, chunk: int) -> dict[str, Any]:
 
 
 def _window(call: str, window: Any) -> tuple[Any, Any]:
-    if not isinstance(window, tuple | list) or len(window) != 2:
+    is_pair = isinstance(window, tuple | list) and len(window) == 2
+    if not is_pair or not all(x is None or type(x) is int for x in window):
         raise UnsupportedError(f"{call}: window_size is {window!r}; pass two ints, each -1 for no limit")
     return window[0], window[1]
 

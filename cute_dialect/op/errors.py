@@ -77,5 +77,6 @@ def renamed(error: OpError, call: str, *others: str, arguments: Mapping[str, str
     if not colon or name not in others:
         return error
     found = arguments or {}
-    said = re.sub(r"(?<![\w.'])[a-z]\w*(?!['\w])", lambda word: found.get(word[0], word[0]), said)
+    # In "64 x 32 weights" x is no argument.
+    said = re.sub(r"(?<![\w.'])(?!x \d)[a-z]\w*(?!['\w])", lambda word: found.get(word[0], word[0]), said)
     return type(error)(f"{call}:{said}")

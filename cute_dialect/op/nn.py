@@ -15,12 +15,14 @@ activations may be f32 as well.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, overload
 
 import torch
 
 from cute_dialect.op.arrays.library import is_autocast
-from cute_dialect.op.errors import ArgumentError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.functions.attention import attention
 from cute_dialect.op.functions.conv import conv2d
 from cute_dialect.op.functions.embedding import embedding
@@ -31,7 +33,7 @@ from cute_dialect.op.functions.packed_weights import mm_packed, pack_weight
 from cute_dialect.op.functions.rope import rope
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
-from cute_dialect.op.functions.sparse_weights import compress_2_4, mm_sparse
+from cute_dialect.op.functions.sparse_weights import compressed, mm_sparse
 from cute_dialect.op.keywords import checks_keywords
 from cute_dialect.op.problems.compressed_weights import PackedWeight, SparseWeight
 from cute_dialect.op.problems.packed_weights import check_bits, checked_packed, format_of
@@ -69,6 +71,35 @@ def _check_size(layer: str, name: str, size: object) -> None:
         raise ArgumentError(f"{layer}: {name} is {size!r}; pass a positive int")
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _names_errors(
+    *functions: str, label: str = "{}", **arguments: str
+) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+    """Report errors of the functions that a method calls under the name of its layer.
+
+    Args:
+        functions: names of the functions.
+        label: name of the method; "{}" is the name of the layer.
+        arguments: names of the functions' arguments -> names that the caller used; ``device`` is ``run_on``.
+    """
+    names = {"device": "run_on", **arguments}
+
+    def decorate(method: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(method)
+        def call(*args: _P.args, **more: _P.kwargs) -> _R:
+            try:
+                return method(*args, **more)
+            except OpError as e:
+                raise renamed(e, label.format(type(args[0]).__name__), *functions, arguments=names) from None
+
+        return call
+
+    return decorate
+
+
 class Linear(torch.nn.Linear):
     """A layer ``activation(x @ weight.T + bias)``: ``torch.nn.Linear`` with a fused activation.
 
@@ -85,13 +116,17 @@ class Linear(torch.nn.Linear):
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
         self.activation, self.run_on = activation, run_on
 
+    @_names_errors("linear", "mm", x="input")
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, out_features) for an input of (…, in_features)."""
         weight, bias = _like(self.weight, input), _like(self.bias, input)
         return linear(input, weight, bias, self.activation, device=self.run_on)
 
+    @_names_errors("mm", label="{}.add", c="residual")
     def add(self, input: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
         """Return ``residual`` plus the result without its activation; the GEMM's epilogue adds them."""
+        if input.shape[-1:] != (self.in_features,):
+            raise ShapeError(f"Linear.add: input has shape {tuple(input.shape)}; pass (…, {self.in_features})")
         alike = residual.dtype == input.dtype or is_autocast(input)
         if residual.shape != (*input.shape[:-1], self.out_features) or not alike:
             raise ArgumentError(
@@ -134,6 +169,7 @@ class GroupedLinear(torch.nn.Module):
         for parameter in self.parameters():
             torch.nn.init.uniform_(parameter, -bound, bound)
 
+    @_names_errors("grouped_mm")
     def forward(self, input: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
         """Return (T, out_features) for rows (T, in_features).
 
@@ -183,7 +219,7 @@ class PackedLinear(torch.nn.Module):
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             _check_size("PackedLinear", name, size)
         self.in_features, self.out_features, self.format, self.run_on = in_features, out_features, format, run_on
-        shape = format_of("PackedLinear", format).shape(out_features, in_features)
+        shape = format_of("PackedLinear", format, is_packed=False).shape(out_features, in_features)
         self.register_buffer("data", torch.zeros(shape, dtype=torch.int32, device=device))
         self.bias = torch.nn.Parameter(torch.zeros(out_features, device=device, dtype=dtype)) if bias else None
 
@@ -229,7 +265,10 @@ class PackedLinear(torch.nn.Module):
         steps = scales.float()[..., None]
         rounded = torch.where(steps > 0, groups / steps, 0.0).round().clamp(-most - 1, most)
         q = rounded.to(torch.int8).flatten(1)[:, :k]
-        packed = pack_weight(q, scales, bits=bits, group=None if scales.shape[1] == 1 else group, device=run_on)
+        try:
+            packed = pack_weight(q, scales, bits=bits, group=None if scales.shape[1] == 1 else group, device=run_on)
+        except OpError as e:
+            raise renamed(e, call, "pack_weight", arguments={"w": "linear.weight", "device": "run_on"}) from None
         return cls.from_packed(packed, linear.bias, run_on=run_on)
 
     @property
@@ -237,8 +276,11 @@ class PackedLinear(torch.nn.Module):
         """The weights, as the argument of :func:`cute_dialect.op.mm_packed`."""
         return PackedWeight(self.data, self.out_features, self.in_features, self.format)
 
+    @_names_errors("mm_packed", x="input", packed="weight")
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, out_features) for an input of (…, in_features), f16 or bf16."""
+        if input.dtype in (torch.float32, torch.float64):
+            raise DtypeError(f"PackedLinear: input has dtype {input.dtype}; pass input.half() or input.bfloat16()")
         return mm_packed(input, self.packed, _like(self.bias, input), device=self.run_on)
 
     def get_extra_state(self) -> str:
@@ -288,7 +330,7 @@ class SparseLinear(torch.nn.Module):
         super().__init__()
         for name, size in (("in_features", in_features), ("out_features", out_features)):
             _check_size("SparseLinear", name, size)
-        check_sparse_problem("SparseLinear", out_features, in_features)
+        check_sparse_problem("SparseLinear", out_features, in_features, "weight")
         self.in_features, self.out_features, self.run_on = in_features, out_features, run_on
         kept = torch.zeros(out_features, in_features // 2, dtype=dtype, device=device)
         words = torch.zeros(metadata_shape(out_features, in_features), dtype=torch.int32, device=device)
@@ -307,14 +349,19 @@ class SparseLinear(torch.nn.Module):
                 weights that are not 2:4 sparse are refused.
             run_on: ``"cpu"`` compresses the weights, and runs the layer, on the interpreter.
         """
-        weight = _weight_of("SparseLinear.from_linear", linear)
+        call = "SparseLinear.from_linear"
+        weight = _weight_of(call, linear)
         if prune and weight.shape[1] % 4 == 0:
             fours = weight.unflatten(1, (-1, 4))
             weight = fours.scatter(2, fours.abs().argsort(2)[..., :2], 0.0).flatten(1)
-        found = compress_2_4(weight, device=run_on)
+        cure = "pass prune=True to set the two smaller ones to 0"
+        try:
+            found = compressed(call, "linear.weight", weight, cure, run_on)
+        except OpError as e:
+            raise renamed(e, call, call, arguments={"device": "run_on"}) from None
         layer = cls(weight.shape[1], weight.shape[0], False, device="meta", dtype=weight.dtype, run_on=run_on)
         layer.kept, layer.metadata = found
-        layer.bias = _bias("SparseLinear.from_linear", linear.bias, weight.shape[0])
+        layer.bias = _bias(call, linear.bias, weight.shape[0])
         return layer
 
     @property
@@ -322,8 +369,12 @@ class SparseLinear(torch.nn.Module):
         """The weights, as the argument of :func:`cute_dialect.op.mm_sparse`."""
         return SparseWeight(self.kept, self.metadata)
 
+    @_names_errors("mm_sparse", x="input", w="weight")
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, out_features) for an input of (…, in_features) of the type of the weights."""
+        if input.dtype != self.kept.dtype:
+            kind = self.kept.dtype
+            raise DtypeError(f"SparseLinear: input has dtype {input.dtype}, the weights {kind}; pass input.to({kind})")
         return mm_sparse(input, self.sparse, _like(self.bias, input), device=self.run_on)
 
     def extra_repr(self) -> str:
@@ -371,6 +422,7 @@ class Conv2d(torch.nn.Conv2d):
         self.activation, self.run_on = activation, run_on
         self.weight.data = self.weight.data.to(memory_format=torch.channels_last)
 
+    @_names_errors("conv2d", x="input", w="weight")
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (N, K, P, Q) for an input of (N, C, H, W)."""
         how = (self.stride, self.padding, self.dilation, self.groups)
@@ -445,6 +497,7 @@ class Embedding(torch.nn.Embedding):
         layer.weight = torch.nn.Parameter(embeddings, requires_grad=not freeze)
         return layer
 
+    @_names_errors("embedding")
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return (…, embedding_dim) for indices (…)."""
         return embedding(input, self.weight, self.padding_idx, device=self.run_on)
@@ -465,6 +518,7 @@ class RMSNorm(torch.nn.RMSNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, device=device, dtype=dtype)
         self.run_on = run_on
 
+    @_names_errors("rms_norm")
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
         """Return the norm of ``x``, or with ``residual`` the pair: norm of the sum, and the sum."""
         weight = _like(self.weight, x)
@@ -486,6 +540,7 @@ class LayerNorm(torch.nn.LayerNorm):
         super().__init__(normalized_shape, eps, elementwise_affine, bias, device=device, dtype=dtype)
         self.run_on = run_on
 
+    @_names_errors("layer_norm", x="input")
     def forward(self, input: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
         """Return the norm of ``input``, or with ``residual`` the pair: norm of the sum, and the sum."""
         weight, bias = _like(self.weight, input), _like(self.bias, input)
@@ -533,6 +588,7 @@ class Attention(torch.nn.Module):
         self.out = Linear(heads * size, dim, bias, **more)
         self._tables: tuple[torch.Tensor, torch.Tensor] | None = None
 
+    @_names_errors("Linear", "Linear.add", "rope", "attention", input="x")
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         """Return (B, S, dim) for tokens (B, S, dim), plus ``residual`` if there is one."""
         types = (torch.float16, torch.bfloat16, *([torch.float32] if is_autocast(x) else []))
@@ -588,6 +644,7 @@ class MLP(torch.nn.Module):
         self.up = Linear(dim, 2 * hidden if gated else hidden, bias, activation="" if gated else activation, **more)
         self.down = Linear(hidden, dim, bias, **more)
 
+    @_names_errors("Linear", "gated", input="x")
     def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> torch.Tensor:
         """Return (…, dim) for tokens (…, dim), plus ``residual`` if there is one."""
         hidden = self.up(x)
@@ -631,6 +688,7 @@ class Experts(torch.nn.Module):
         self.up = GroupedLinear(experts, dim, 2 * hidden, False, **more)
         self.down = GroupedLinear(experts, hidden, dim, False, **more)
 
+    @_names_errors("Linear", "GroupedLinear", "route", "dispatch", "gated", "combine", input="x")
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return (…, dim) for tokens (…, dim): the sum of the results of the experts, times their weights."""
         kind: dict[str, Any] = {"device": self.run_on}

@@ -53,24 +53,40 @@ def compress_2_4(w: Array, *, device: object = None, stream: object = None, **ru
     """
     if run:
         check_keywords("compress_2_4", compress_2_4, run)
-    break_graph("compress_2_4")
+    return compressed("compress_2_4", "w", w, "set the others to 0", device, stream, run)
+
+
+def compressed(
+    call: str,
+    name: str,
+    w: Array,
+    cure: str,
+    device: object = None,
+    stream: object = None,
+    run: Interpreted | None = None,
+) -> SparseWeight:
+    """Compute :func:`compress_2_4` for ``call``, whose argument is ``name``.
+
+    Args:
+        cure: advice for weights with more nonzero elements, for the message of the error.
+    """
+    break_graph(call)
     if type(w).__name__.startswith("SparseSemiStructuredTensor"):
         w = w.to_dense()
-    one = RowCall("compress_2_4", {"w": w}, device, (), ELEMENTS, stream=stream, run=run)
+    one = RowCall(call, {name: w}, device, (), ELEMENTS, stream=stream, run=run)
     if len(one.x.shape) != 2:
-        raise ShapeError(f"compress_2_4: w has shape {one.x.shape}; it must have rank 2")
+        raise ShapeError(f"{call}: {name} has shape {one.x.shape}; it must have rank 2")
     n, k = one.x.shape
-    check_problem("compress_2_4", n, k)
+    check_problem(call, n, k, name)
     c = CompressConfig(one.element)
     with one.on():
         kept, words, wrong = one.result((n, k // 2)), one.result(metadata_shape(n, k), "i32"), one.indices(1, (1,))
         kernel = RowKernel(c.name, compress_text, (c,), "launch_compress")
-        one.launch(kernel, one.aligned_matrix("w"), one.matrix_of(kept), one.matrix_of(words), wrong)
+        one.launch(kernel, one.aligned_matrix(name), one.matrix_of(kept), one.matrix_of(words), wrong)
         found = int(one.native(wrong)[0])  # pyright: ignore[reportIndexIssue]
     if found:
         raise ArgumentError(
-            f"compress_2_4: {found} groups of four consecutive weights have more than two nonzero elements; set the "
-            "others to 0"
+            f"{call}: {found} groups of four consecutive weights have more than two nonzero elements; {cure}"
         )
     return SparseWeight(kept, words)
 

@@ -68,14 +68,25 @@ _FORMATS = {
 """All formats by name."""
 
 
-def format_of(call: str, text: str) -> Format:
-    """Return the format of a name.  Raises ArgumentError."""
-    found = _FORMATS.get(text)
+def format_of(call: str, text: object, *, is_packed: bool = True) -> Format:
+    """Return the format of a name.  Raises ArgumentError.
+
+    Args:
+        is_packed: True if the name belongs to packed weights, False if it is an argument ``format``.
+    """
+    found = _FORMATS.get(text) if isinstance(text, str) else None
     if found is not None:
         return found
+    if is_packed:
+        raise ArgumentError(
+            f"{call}: packed has the format {text!r}, which is unknown; pass the result of op.pack_weight, "
+            "op.pack_gptq or op.pack_awq"
+        )
+    groups = ", ".join(f"g{g}" if g else "row" for g in GROUPS)
     raise ArgumentError(
-        f"{call}: packed has the format {text!r}, which is unknown; pass the result of op.pack_weight, op.pack_gptq or "
-        "op.pack_awq"
+        f'{call}: format is {text!r}; pass "WEIGHT-GROUP-SCALE", such as "ui4-g128-f16", with a WEIGHT of '
+        f'{", ".join(WEIGHTS)}, a GROUP of {groups} and a SCALE of {", ".join(SCALES)}; "-z" at the end adds zero '
+        "points of integers"
     )
 
 

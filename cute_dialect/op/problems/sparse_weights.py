@@ -26,12 +26,12 @@ def metadata_shape(n: int, k: int) -> tuple[int, int]:
     return -(-n // ROWS), -(-k // STEP) * 2 * THREADS
 
 
-def check_problem(call: str, n: int, k: int) -> None:
+def check_problem(call: str, n: int, k: int, name: str = "w") -> None:
     """Raise ShapeError or UnsupportedError for weights that cannot be compressed."""
     if n < 1 or k < 1 or n % 8 or k % 16:
-        raise ShapeError(f"{call}: w has shape {(n, k)}; pass a multiple of 8 rows and of 16 columns")
+        raise ShapeError(f"{call}: {name} has shape {(n, k)}; pass a multiple of 8 rows and of 16 columns")
     if n * k >= 1 << 33 or n >= 1 << 30 or k >= 1 << 24:
-        raise UnsupportedError(f"{call}: w has shape {(n, k)}, which exceeds the limits; split it by rows")
+        raise UnsupportedError(f"{call}: {name} has shape {(n, k)}, which exceeds the limits; split it by rows")
 
 
 def check_sparse(call: str, w: object) -> None:

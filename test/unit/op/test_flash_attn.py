@@ -320,6 +320,14 @@ Q, K, BEGINS = normal(1, 4, 2, 64), normal(1, 8, 2, 64), torch.tensor([0, 4], dt
             op.ShapeError, "^flash_attn_varlen_func: max_seqlen_k is .*, but a sequence has .* keys; pass",
         ),
         (lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=3), op.UnsupportedError, "3; pass two ints, each -1"),
+        (
+            lambda: flash_attn.flash_attn_func(Q, Q, Q, window_size=(1.5, 2)),  # pyright: ignore[reportArgumentType]
+            op.UnsupportedError, r"window_size is \(1.5, 2\); pass two ints, each -1 for no limit$",
+        ),
+        (
+            lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, window_size=(True, 2)),
+            op.UnsupportedError, r"^flash_attn_with_kvcache: window_size is \(True, 2\); pass two ints, each -1",
+        ),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, Q), op.UnsupportedError, "k is given without v; pass"),
         (lambda: flash_attn.flash_attn_with_kvcache(Q, K, K, rotary_sin=Q), op.UnsupportedError, "without rotary_cos"),
         (lambda: flash_attn.flash_attn_func(Q.numpy(), K, K), op.DtypeError, "q is of type ndarray; pass a torch"),

@@ -205,11 +205,14 @@ def test_sparse_linear() -> None:
     copy = op.nn.SparseLinear(64, 24, run_on="cpu")
     copy.load_state_dict(saved_and_loaded(layer))
     assert torch.equal(copy(x), found)
-    with pytest.raises(op.ArgumentError, match="groups of four consecutive weights have more than two nonzero"):
+    with pytest.raises(
+        op.ArgumentError, match=r"^SparseLinear.from_linear: .* more than two nonzero elements; pass prune=True"
+    ):
         op.nn.SparseLinear.from_linear(linear, run_on="cpu")
 
 
-LINEAR = torch.nn.Linear(64, 24)
+LINEAR, X32 = torch.nn.Linear(64, 24), torch.ones(3, 64)
+CPU: dict[str, Any] = {"run_on": "cpu", "dtype": torch.float16}
 
 
 @pytest.mark.parametrize(
@@ -218,17 +221,79 @@ LINEAR = torch.nn.Linear(64, 24)
         (lambda: op.nn.PackedLinear.from_linear(LINEAR, bits=5), op.OpError, "PackedLinear.from_linear: bits"),
         (lambda: op.nn.PackedLinear.from_linear(LINEAR, group=48), op.ArgumentError, "group is 48; pass 32, 64, 128"),
         (lambda: op.nn.PackedLinear.from_linear(LINEAR.bias), op.ArgumentError, "pass a torch.nn.Linear"),
-        (lambda: op.nn.PackedLinear(64, 24, format="ui5"), op.ArgumentError, "format 'ui5', which is unknown"),
+        (
+            lambda: op.nn.PackedLinear(64, 24, format="ui5"),
+            op.ArgumentError,
+            "format is 'ui5'; pass .* a GROUP of g32, g64, g128, row",
+        ),
+        (lambda: op.nn.PackedLinear(64, 24, format=["i8"]), op.ArgumentError, r"format is \['i8'\]; pass"),
+        (
+            lambda: op.nn.PackedLinear.from_linear(LINEAR, run_on="tpu"),
+            op.OptionError,
+            "^PackedLinear.from_linear: run_on",
+        ),
+        (
+            lambda: op.nn.PackedLinear(64, 24, run_on="cpu")(X32),
+            op.DtypeError,
+            "^PackedLinear: input has dtype torch.float32; pass input.half",
+        ),
+        (
+            lambda: op.nn.PackedLinear(64, 24, run_on="cpu")(X32[:, :9].half()),
+            op.ShapeError,
+            r"^PackedLinear: input has shape \(3, 9\), but weight has 64 columns",
+        ),
+        (
+            lambda: op.nn.SparseLinear(64, 24, run_on="cpu")(X32),
+            op.DtypeError,
+            "^SparseLinear: input has dtype torch.float32, the weights torch.float16; pass input.to",
+        ),
+        (
+            lambda: op.nn.SparseLinear(64, 24, run_on="cpu")(X32[:, :9].half()),
+            op.ShapeError,
+            r"^SparseLinear: input has shape \(3, 9\), but weight has",
+        ),
         (lambda: op.nn.PackedLinear(64.0, 24), op.ArgumentError, "in_features is 64.0; pass a positive int"),
         (lambda: op.nn.PackedLinear.from_packed(LINEAR), op.DtypeError, "from_packed: packed is of type Linear"),
         (lambda: op.nn.PackedLinear(64, 24).set_extra_state("i8-row-f16"), op.ArgumentError, 'format="i8-row-f16"'),
-        (lambda: op.nn.SparseLinear(60, 24), op.ShapeError, "pass a multiple of 8 rows and of 16 columns"),
-        (lambda: op.nn.SparseLinear.from_linear(LINEAR, run_on="cpu"), op.DtypeError, "must have one of f16, bf16"),
+        (
+            lambda: op.nn.SparseLinear(60, 24),
+            op.ShapeError,
+            "weight has shape .*; pass a multiple of 8 rows and of 16 columns",
+        ),
+        (
+            lambda: op.nn.SparseLinear.from_linear(LINEAR, run_on="cpu"),
+            op.DtypeError,
+            "^SparseLinear.from_linear: linear.weight has ",
+        ),
     ],
 )
 def test_refused_weights(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (lambda: op.nn.Linear(32, 8, **CPU), r"^Linear: input has shape \(3, 64\) and weight has shape"),
+        (lambda: op.nn.MLP(32, 8, **CPU), r"^MLP: x has shape \(3, 64\) and weight has shape"),
+        (lambda: op.nn.Experts(32, 8, 4, 2, **CPU), r"^Experts: x has shape \(3, 64\) and weight"),
+        (lambda: op.nn.LayerNorm(32, **CPU), r"^LayerNorm: normalized_shape is \(32,\), but input has shape"),
+        (lambda: op.nn.RMSNorm(32, **CPU), r"^RMSNorm: normalized_shape is \(32,\), but x has shape"),
+        (lambda: op.nn.Embedding(9, 8, **CPU), "^Embedding: input has dtype f16"),
+        (lambda: op.nn.Conv2d(8, 8, 3, **CPU), r"^Conv2d: input has shape \(3, 64\)"),
+        (lambda: op.nn.Linear(64, 8, dtype=torch.float16, run_on="tpu"), "^Linear: run_on"),
+    ],
+)
+def test_errors_name_the_layer(layer: Any, words: str) -> None:
+    with pytest.raises(op.OpError, match=words):
+        layer()(X32.half())
+
+
+def test_sum_of_another_length() -> None:
+    layer, x = op.nn.Linear(32, 8, **CPU), X32.half()
+    with pytest.raises(op.ShapeError, match=r"^Linear.add: input has shape \(3, 64\); pass \(…, 32\)"):
+        layer.add(x, x[:, :8])
 
 
 @pytest.mark.slow  # Two processes are started.
