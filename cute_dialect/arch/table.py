@@ -267,12 +267,12 @@ def find_narrow_mma(
     from cute_dialect.arch.sm120 import FACTORS, NARROW, atom_name, is_packed  # late: start-up
 
     if kind not in FACTORS:
-        raise AtomError(f"kind {kind} is not supported; use one of {', '.join(FACTORS)}", "kind")
+        raise AtomError(f"{kind} is not supported; use one of {', '.join(FACTORS)}", "kind")
     factors = FACTORS[kind]
     chosen = next((f for f in factors if (not sf or f[0] == sf) and (not vector or f[1] == vector)), ("", 0))
     if not chosen[0] and (factors or sf or vector):
         known = " or ".join(f"sf = {f}, vec = {v}" for f, v in factors) or "no scale factors"
-        raise AtomError(f"kind {kind} has {known}; got sf = {sf or 'none'}, vec = {vector or 'none'}", "kind")
+        raise AtomError(f"{kind} has {known}; got sf = {sf or 'none'}, vec = {vector or 'none'}", "kind")
     name = atom_name(types, kind, *chosen, sparse=sparse)
     if name not in ATOMS or ATOMS[name].emit["kind"] != kind or mma_atom(name).shape_mnk != shape_mnk:
         d = "f32" if kind != "f8f6f4" else "f32 or f16"

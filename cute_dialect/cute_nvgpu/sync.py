@@ -620,6 +620,7 @@ class ArchOp(MachineOp):
             for name in self.properties:
                 if name not in known:
                     raise AlgebraError(f"unknown property '{name}'; {_list(known)}")
+            self.check_entries(known, self.attributes)
             self.check_types()
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None

@@ -38,7 +38,7 @@ from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import cosize, evaluate, size
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES, TiledMma
-from cute_dialect.algebra.trees import depth, is_static, product
+from cute_dialect.algebra.trees import depth, is_static, leaves, product
 from cute_dialect.algebra.values import (
     UNDERSCORE,
     AnyLayout,
@@ -438,6 +438,12 @@ def tiled(data: TiledMmaData) -> TiledMma:
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
         raise AlgebraError(f"the atom layout or the permutation is not static ({both}); use static ones")
+    layout = data.atom_layout
+    if any(d == 0 and n not in (0, 1) for n, d in zip(leaves(layout.shape), leaves(layout.stride))):
+        raise AlgebraError(
+            f"the atom layout {text.to_text(layout)} assigns several atoms to the same threads; use strides other "
+            "than 0 in modes of extent above 1, or a permutation"
+        )
     mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
     counts = data.atom_layout.shape
     assert isinstance(counts, tuple)

@@ -162,12 +162,16 @@ class CuteOp(IRDLOperation):
         try:
             self.check_operand_kinds(self.operand_types)
             verify_properties(self)
+            self.check_attributes()
             self.check_result_count()
             self.check_types()
             if self.LOOKS_BACK:
                 self.check_definitions()
         except AlgebraError as e:
             raise VerifyException(f"'{self.name}' op {e}") from None
+
+    def check_attributes(self) -> None:
+        """Raise AlgebraError for an attribute that is not a property, if the op writes them in one dictionary."""
 
     def check_definitions(self) -> None:
         """Raise AlgebraError for errors that only the attributes or the defining ops of the operands reveal."""

@@ -8,7 +8,7 @@ TMA load:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr, i1
@@ -20,7 +20,7 @@ from xdsl.traits import Pure
 
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.dialect.asm import parse_operand_list, print_operand_list
-from cute_dialect.dialect.atom_types import FIELDS, AtomType, TiledCopyType, TiledType
+from cute_dialect.dialect.atom_types import FIELDS, AtomType, TiledType
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.typed_values import Properties
 from cute_dialect.dialect.views import MemoryOp, expect, expect_operands
@@ -51,6 +51,20 @@ class MachineOp(MemoryOp):
             parser.parse_comma_separated_list(parser.Delimiter.NONE, one)
             parser.parse_punctuation("}")
         return entries
+
+    @classmethod
+    def check_entries(cls, declared: Iterable[str], attributes: Iterable[str]) -> None:
+        """Raise AlgebraError for an attribute without the prefix of a dialect, which is a misspelled property."""
+        unknown = next((name for name in attributes if "." not in name), None)
+        if unknown is not None:
+            known = list(declared)
+            allowed = f"its properties are {', '.join(known)}" if known else "it has no properties"
+            raise AlgebraError(
+                f"has no property '{unknown}'; {allowed} (other attributes need the prefix of a dialect)"
+            )
+
+    def check_attributes(self) -> None:
+        self.check_entries(self.get_irdl_definition().properties, self.attributes)
 
     def print_entries(self, printer: Printer) -> None:
         """Print the dictionary in the format that :meth:`parse_entries` reads."""
@@ -99,7 +113,7 @@ class MachineOp(MemoryOp):
 def check_accumulate(atom: Attribute, value: Attribute) -> None:
     """Raise AlgebraError unless the atom has a field ``accumulate`` and the value is an ``i1``."""
     if not isinstance(atom, AtomType) or "accumulate" not in atom.fields():
-        expect(atom, (), 0, "a wgmma atom or a !cute.tiled_mma of one for accumulate")
+        expect(atom, (), 0, "a wgmma or tcgen05_mma atom, or a !cute.tiled_mma of one, for accumulate")
     if value != i1:
         raise AlgebraError(f"operand #1 must be i1 for accumulate, got {value}")
 
@@ -113,7 +127,7 @@ class AtomSetValueOp(MachineOp):
     The fields are:
 
     * ``tma_bar``: the mbarrier (``!cute.ptr<i64, smem>``) that counts the bytes of a load. A load requires one.
-    * ``accumulate``: i1, for ``wgmma`` and its tiled MMA. If true, a ``gemm`` without C adds to D.
+    * ``accumulate``: i1, for ``wgmma``, ``tcgen05_mma`` and their tiled MMAs. If true, a ``gemm`` without C adds to D.
     * ``multicast_mask``: i16, one bit per CTA of the cluster. The load writes to each selected CTA, at the same offset
       of its shared memory.
     * ``cache_hint``: i64, an L2 cache policy.
@@ -147,16 +161,14 @@ class AtomSetValueOp(MachineOp):
         if field == "accumulate":
             check_accumulate(atom.atom if isinstance(atom, TiledType) else atom, value)
             return [atom]
-        inner = atom.atom if isinstance(atom, TiledCopyType) else atom
-        having = [f for f in FIELDS if isinstance(inner, AtomType) and f in inner.fields()]
+        inner = atom.atom if isinstance(atom, TiledType) else atom
+        having = list(inner.fields()) if isinstance(inner, AtomType) else []
         if not having:
             expect(atom, (), 0, "an atom with run-time state (tma_load, tma_store, tma_reduce, bulk_copy, bulk_reduce)")
-        if field not in FIELDS:
-            raise AlgebraError(f"property 'field': expected one of {', '.join(FIELDS)}, got {field or 'none'}")
         if field not in having:
-            raise AlgebraError(
-                f"property 'field': {inner.name} has no field {field}; its fields are {', '.join(having)}"
-            )
+            found = f"no field {field}" if field else "fields, and none is given"
+            allowed = f"its fields are {', '.join(having)}" if len(having) > 1 else f"its only field is {having[0]}"
+            raise AlgebraError(f"property 'field': {inner.name} has {found}; {allowed}")
         assert isinstance(inner, AtomType)
         if not inner.takes(field, value):
             raise AlgebraError(f"operand #1 must be {FIELDS[field]} for {field}, got {value}")

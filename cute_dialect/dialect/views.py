@@ -308,7 +308,7 @@ class MakeViewOp(ResultFormOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 1, 2)
         it = operand_types[0]
-        expect(it, (PtrType, IntTupleType), 0, "a !cute.ptr or an !cute.int_tuple")
+        expect(it, (PtrType, IntTupleType), 0, "a pointer (!cute.ptr) or a tuple (!cute.int_tuple)")
         if len(operand_types) == 2:
             expect(operand_types[1], (LayoutType, ComposedLayoutType), 1, "a layout")
             layout = layout_of(operand_types[1])
@@ -351,8 +351,8 @@ class AddOffsetOp(MemoryOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 2)
         it, offset = operand_types
-        expect(it, (PtrType, IntTupleType), 0, "a !cute.ptr or an !cute.int_tuple")
-        expect(offset, IntTupleType, 1, "an !cute.int_tuple")
+        expect(it, (PtrType, IntTupleType), 0, "a pointer (!cute.ptr) or a tuple (!cute.int_tuple)")
+        expect(offset, IntTupleType, 1, "a tuple (!cute.int_tuple)")
         assert isinstance(offset, IntTupleType)
         return [offset_iter_type(it, offset.data)]
 

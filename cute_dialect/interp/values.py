@@ -84,6 +84,11 @@ class Origin(NamedTuple):
 
     text: Callable[[], str]
     named: bool
+    cure: str = ""  # for a `text` that says that the value is unwritten
+
+    def used(self, by: str) -> str:
+        """Return the message about a use."""
+        return f"{by} depends on {self.text()}" + (f"; {self.cure}" if self.cure else ", which nothing has written")
 
 
 class Undefined(Poison):
@@ -108,7 +113,7 @@ class Undefined(Poison):
         else:
             bad = mask.array & bool(bad.any())
         if bad.any():
-            raise Fault("uninit", f"{by} depends on {self.origin.text()}, which nothing has written", int(bad.argmax()))
+            raise Fault("uninit", self.origin.used(by), int(bad.argmax()))
         return self.value
 
     def __array__(self, *_: object, **__: object) -> Array:

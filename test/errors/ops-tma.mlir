@@ -223,7 +223,7 @@ func.func @f(%a: !load, %c: !xy, %s: !cute.memref<f16, smem, align<128>, S<2,3,2
 // -----
 
 func.func @f(%a: !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, %m: i1) {
-  // expected-error @below {{'cute.atom.set_value' op operand #0 must be a wgmma atom or a !cute.tiled_mma of one for accumulate, got !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}}
+  // expected-error @below {{'cute.atom.set_value' op operand #0 must be a wgmma or tcgen05_mma atom, or a !cute.tiled_mma of one, for accumulate, got !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>}}
   %b = cute.atom.set_value(%a, %m) {field = accumulate} : (!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, i1) -> !cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>
 //     ^
   return

@@ -20,7 +20,7 @@ func.func @f(%p: !cute.ptr<f32, gmem>, %o: !cute.int_tuple<"(1,2)">) {
 // -----
 
 func.func @f(%p: !cute.ptr<f32, gmem>, %o: i32) {
-  // expected-error @below {{'cute.add_offset' op operand #1 must be an !cute.int_tuple, got i32}}
+  // expected-error @below {{'cute.add_offset' op operand #1 must be a tuple (!cute.int_tuple), got i32}}
   %r = cute.add_offset(%p, %o) : (!cute.ptr<f32, gmem>, i32) -> !cute.ptr<f32, gmem>
 //     ^
   return

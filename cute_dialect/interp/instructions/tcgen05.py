@@ -310,16 +310,24 @@ def emit_load(
         _whole(g, t.name)
         at, rects = t.place(g, _uniform(R[address], g, f"the address of {t.name}") & 0xFFFFFFFF)
         memory = _block(g).tensor_memory()
+        end = max(r.end for r in rects) - 1
+
+        def text() -> str:
+            columns = f"column {at.column}" if end == at.column else f"columns {at.column} to {end}"
+            place = f" at {info.location}" if info.location else ""
+            return f"unwritten tensor memory (lane {at.lane}, {columns}), loaded by tcgen05.ld{place}"
+
+        origin = Origin(text, True, "wait for the MMA or store that writes it before the load")
 
         def run() -> list[Value]:
             words, valid = memory.read(at, t.fragment)
             columns = [words] if is_vector else [words[:, i] for i in range(t.registers)]
             halves = [valid] if is_vector else [valid[:, i] for i in range(t.registers)]
             values: list[Value] = [
-                _loaded(g, w.view(np.int32).view(leaf.dtype), v, at, t) for w, v, leaf in zip(columns, halves, leaves)
+                _loaded(g, w.view(np.int32).view(leaf.dtype), v, origin) for w, v, leaf in zip(columns, halves, leaves)
             ]
             if reduction is not None:
-                values.append(_loaded(g, reduction.of(words).view(leaves[-1].dtype), valid.min(axis=1), at, t))
+                values.append(_loaded(g, reduction.of(words).view(leaves[-1].dtype), valid.min(axis=1), origin))
             return values
 
         access = _access(g, info, "ld", rects, run)
@@ -329,18 +337,14 @@ def emit_load(
     c.emit(op, step, pure=False, track=False)
 
 
-def _loaded(g: Group, values: Array, valid: Array, at: Address, t: Transferred) -> Value:
+def _loaded(g: Group, values: Array, valid: Array, origin: Origin) -> Value:
     """Return loaded registers, with a mask of the bits that nothing has written if those are tracked."""
     values = np.ascontiguousarray(values)
     if not g.machine.tracks or (valid == WHOLE).all():
         return values
     low, high = np.uint32(0xFFFF), np.uint32(0xFFFF0000)
     bits = np.where(valid & LOW, np.uint32(0), low) | np.where(valid & HIGH, np.uint32(0), high)
-
-    def text() -> str:
-        return f"tensor memory at lane {at.lane}, column {at.column} and following, loaded by {t.name}.{t.shape}"
-
-    return Undefined(values, bits.astype(np.uint32), Origin(text, True))
+    return Undefined(values, bits.astype(np.uint32), origin)
 
 
 class Reduction:

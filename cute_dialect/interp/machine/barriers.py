@@ -464,7 +464,7 @@ def mbarrier_at(g: Group, address: int, space: int, lane: int, owner: Allocation
     block, offset = block_at(g, address, space, lane)
     if block is None or not 0 <= offset <= g.smem_size - 8:
         past = g.machine.shared_names.place(offset)
-        text = f"mbarrier outside shared memory: byte offset {offset} of {g.smem_size}{past}"
+        text = f"mbarrier outside shared memory: 8 bytes at byte offset {offset} of {g.smem_size} bytes{past}"
         raise Fault("oob", text, lane, address)
     if offset % 8:
         at = f"byte offset {offset}{g.machine.shared_names.place(offset)}"

@@ -637,7 +637,7 @@ class Multiply:
         for rect in self.layout.rects(self.d, self.shape.n):
             at = memory.first_invalid(rect._replace(lanes=rect.lanes & ~disabled), halves)
             if at is not None:
-                hint = "; set enable-input-d to false for the first K block"
+                hint = '; set the field "accumulate" of the MMA to false for the first K block'
                 self._unwritten(g, "accumulates on", at, hint)
 
     def _check_written(

@@ -170,7 +170,8 @@ class Reporter:
         cluster = g.clocks.cluster
         what = cluster.kind(actor)
         if what == "mbarrier":
-            return f"missing wait for the phase of the {cluster.names[actor]} that covers the copy"
+            wait = f"missing wait for the phase of the {cluster.names[actor]} that covers the copy"
+            return f"{wait}, or expect_tx of its bytes before that phase completes"
         if what == "cp.async":
             same = actor - cluster.threads == g.clocks.first + lane
             return "missing cp.async.wait_group" + ("" if same else " by the thread that issued it, then a barrier")

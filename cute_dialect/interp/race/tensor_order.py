@@ -378,9 +378,9 @@ class TensorOrder:
         late = (times > known[0][actors]) & (actors != clocks.first + lane) & (actors >= 0)
         if not late.any():
             return
-        missing = "missing tcgen05.fence::after_thread_sync between the wait for its operands in shared memory and this"
+        missing = "add tcgen05.fence::after_thread_sync after the wait for them"
         if self._machine.strict_tensor_order:
-            raise Fault("race", f"{name} may execute before its operands in shared memory are there: {missing}", lane)
+            raise Fault("race", f"{name} may start before its operands are in shared memory: {missing}", lane)
         where = info.location or info.text
         self._machine.warn(
             ("tcgen05 data", hash((where, name))),

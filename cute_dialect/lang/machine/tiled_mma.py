@@ -25,7 +25,7 @@ from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
 from cute_dialect.lang.machine.threads import issued_by_one
 from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
-from cute_dialect.lang.tracing.tracer import current, op_class
+from cute_dialect.lang.tracing.tracer import current, op_class, parse_type
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Boolean, Numeric
 from cute_dialect.lang.values.indexing import check_part, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
@@ -552,12 +552,22 @@ def _scaled_gemm(
             raise KernelTypeError(
                 "F254", f"{what}: {name} must be [{name.upper()}, SF{name.upper()}] for {atom.type}, got {pair!r}"
             )
+        values, factors = (getattr(x, "element_type", None) for x in pair)
+        if not _fits(atom, name.upper(), values) and _fits(atom, name.upper(), factors):
+            raise KernelTypeError(
+                "F254", f"{what}: {name} is [SF{name.upper()}, {name.upper()}]; pass [{name.upper()}, SF{name.upper()}]"
+            )
         parts.append(pair)
     (a, sfa), (b, sfb) = parts
     operands = _operands(atom, what, d, a, b, *([] if e is None else [e]))
     operands += [tensor_operand(_factors(atom, t, n), what, n) for t, n in ((sfa, "SFA"), (sfb, "SFB"))]
     ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
     _emit_product("cute.scaled_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)
+
+
+def _fits(atom: MmaAtom, operand: str, element: type[Numeric] | None) -> bool:
+    """Return True if tensors of a type may be an operand of an MMA."""
+    return element is not None and atom.type.accepts_element(operand, parse_type(element.mlir_type))
 
 
 def _factors(atom: MmaAtom, tensor: Tensor, operand: str) -> Tensor:

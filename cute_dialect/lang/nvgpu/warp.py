@@ -282,6 +282,9 @@ def _scaled(
         check_kind(dtype, known, f"warp.{op.name}: {name}")
     check_kind(op.acc_dtype, ("Float32",), f"warp.{op.name}: acc_dtype")
     check_kind(op.sf_dtype, (factors,), f"warp.{op.name}: sf_dtype")
+    shape = type(op).shape_mnk
+    if triple(op.shape_mnk, f"warp.{op.name}") != shape:
+        raise KernelTypeError("F251", f"warp.{op.name}: shape_mnk is {op.shape_mnk}; use {shape} or omit it")
     return _text(op, (op.acc_dtype, a, b), f"kind = {kind}")
 
 

@@ -157,7 +157,7 @@ func.func @f(%a: !store, %m: !cute.ptr<i64, smem>) {
 
 !store = !cute_nvgpu.atom.tma_store<f16, box = (64, 8)>
 func.func @f(%a: !store, %m: i1) {
-  // expected-error @below {{property 'field': expected one of tma_bar, im2col_offsets, multicast_mask, cache_hint, pred, got when}}
+  // expected-error @below {{property 'field': cute_nvgpu.atom.tma_store has no field when; its fields are cache_hint, pred}}
   %b = cute.atom.set_value(%a, %m) {field = when} : (!store, i1) -> !store
   return
 }

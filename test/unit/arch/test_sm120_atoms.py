@@ -99,10 +99,10 @@ def test_selectors_of_sparse_rows(selector: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("mxf8",), "kind: kind mxf8 is not supported; use one of f8f6f4, mxf8f6f4, mxf4, mxf4nvf4"),
-        (("f8f6f4", "f8E8M0FNU"), "kind: kind f8f6f4 has no scale factors; got sf = f8E8M0FNU, vec = none"),
-        (("mxf8f6f4", "ue4m3"), "kind: kind mxf8f6f4 has sf = f8E8M0FNU, vec = 32; got sf = ue4m3, vec = none"),
-        (("mxf8f6f4", "", 16), "kind: kind mxf8f6f4 has sf = f8E8M0FNU, vec = 32; got sf = none, vec = 16"),
+        (("mxf8",), "kind: mxf8 is not supported; use one of f8f6f4, mxf8f6f4, mxf4, mxf4nvf4"),
+        (("f8f6f4", "f8E8M0FNU"), "kind: f8f6f4 has no scale factors; got sf = f8E8M0FNU, vec = none"),
+        (("mxf8f6f4", "ue4m3"), "kind: mxf8f6f4 has sf = f8E8M0FNU, vec = 32; got sf = ue4m3, vec = none"),
+        (("mxf8f6f4", "", 16), "kind: mxf8f6f4 has sf = f8E8M0FNU, vec = 32; got sf = none, vec = 16"),
         (
             ("mxf4",),
             "kind mxf4 has no 16x8x32 (f32, f8E4M3FN, f4E2M1FN, f32); use 16x8x64, f32 for D and C, and elements "

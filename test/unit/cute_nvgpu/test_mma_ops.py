@@ -362,10 +362,25 @@ def test_make_tiled_mma_names_the_atom() -> None:
 
 def test_accumulate_flag_is_for_wgmma() -> None:
     field = {"field": StringAttr("accumulate")}
-    with pytest.raises(AlgebraError, match=r"a wgmma atom or a !cute.tiled_mma of one for accumulate"):
+    with pytest.raises(AlgebraError, match=r"a wgmma or tcgen05_mma atom, or a !cute.tiled_mma of one, for accumulate"):
         AtomSetValueOp.infer_types([parse(F16), parse("i1")], field)
     with pytest.raises(AlgebraError, match="#1 must be i1 for accumulate, got i32"):
         AtomSetValueOp.infer_types([parse(SS), parse("i32")], field)
+
+
+def test_unknown_field_of_an_mma() -> None:
+    with pytest.raises(AlgebraError, match=r"wgmma has no field foo; its only field is accumulate"):
+        AtomSetValueOp.infer_types([parse(SS), parse("i1")], {"field": StringAttr("foo")})
+
+
+def test_atoms_on_the_same_threads() -> None:
+    from xdsl.dialects.builtin import f16, f32
+
+    from cute_dialect.algebra.values import Layout
+
+    atom = MmaSyncType(MmaKey((16, 8, 16), (f32, f16, f16, f32)))
+    with pytest.raises(AlgebraError, match=r"\(1,2,1\):\(0,0,0\) assigns several atoms to the same threads"):
+        TiledMmaType.of(atom, Layout("(1,2,1):(0,0,0)"))
 
 
 def test_types_from_python() -> None:

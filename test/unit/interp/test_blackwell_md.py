@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shlex
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cute_dialect.errors import CuteError
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
+from cute_dialect.tools import cute_run
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "test" / "examples" / "tile_sm100.mlir"
 PAGE = (ROOT / "docs" / "blackwell.md").read_text()
-BUGS = re.findall(r"^```diff\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BUGS = re.findall(
+    r"^```diff\n(.*?)^```\n\n```sh\n(sed .*?)\n(cute-run .*?)\n```\n\n```text\n(.*?)\n```$",
+    PAGE,
+    re.MULTILINE | re.DOTALL,
+)
+BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def run(file: Path, schedule: str = "round-robin") -> tuple[np.ndarray, np.ndarray]:
@@ -44,18 +54,86 @@ def test_the_example_is_right(schedule: str) -> None:
 
 
 @pytest.mark.sample(every=2)
-@pytest.mark.parametrize(("diff", "message"), BUGS)
-def test_bug(diff: str, message: str, tmp_path: Path) -> None:
-    file = tmp_path / EXAMPLE.name
-    file.write_text(edited(diff))
-    with pytest.raises(InterpError) as e:
-        run(file)
-    first = str(e.value).splitlines()[0].replace(f"{tmp_path}/", "")
-    assert first == " ".join(message.split())
+@pytest.mark.parametrize(("diff", "edit", "command", "message"), BUGS)
+def test_bug(
+    diff: str, edit: str, command: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test").symlink_to(ROOT / "test")
+    subprocess.run(edit, shell=True, check=True)
+    assert (tmp_path / "broken.mlir").read_text() == edited(diff)
+    assert cute_run.main(shlex.split(command)[1:]) == 1
+    assert capsys.readouterr().err.splitlines()[0] == message
 
 
 def test_the_page_has_three_bugs() -> None:
     assert len(BUGS) == 3
+
+
+@pytest.mark.parametrize("check", ["race,uninit,strict", "race"])
+def test_a_wrong_phase_in_another_order(check: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file := tmp_path / "broken.mlir").write_text(edited(BUGS[1][0]))
+    arguments = ["--device=cpu", "--in=128x192:randint", "--in=32x192:randint", "--in=128x32"]
+    assert cute_run.main([str(file), *arguments, f"--check={check}", "--schedule=adversarial"]) == 1
+    text = "race on tensor memory .*, lanes .*, columns" if check == "race" else "depends on unwritten tensor memory"
+    assert re.search(text, capsys.readouterr().err.splitlines()[0])
+
+
+@pytest.mark.sample("mma")
+@pytest.mark.parametrize(("program", "printed"), BLOCKS, ids=["plan", "launch_scaled", "mma", "packed"])
+def test_program(program: str, printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file := tmp_path / "program.py").write_text(program)
+    runpy.run_path(str(file))
+    assert capsys.readouterr().out == printed
+
+
+def test_the_first_k_block_accumulates(tmp_path: Path) -> None:
+    (file := tmp_path / EXAMPLE.name).write_text(EXAMPLE.read_text().replace("cmpi ne, %k, %c0", "cmpi eq, %c0, %c0"))
+    with pytest.raises(InterpError, match=r'nothing has written: .*; set the field "accumulate" of the MMA to false'):
+        run(file)
+
+
+def test_an_mbarrier_past_the_end(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text().replace('"3:1"', '"2:1"')
+    (file := tmp_path / EXAMPLE.name).write_text(text)
+    with pytest.raises(InterpError, match=r"mbarrier outside shared memory: 8 bytes at byte offset \d+ of \d+ bytes"):
+        run(file)
+
+
+def test_expect_tx_of_no_bytes(tmp_path: Path) -> None:
+    text = re.sub(r"(%bytes\w* = arith.constant) \d+", r"\1 0", EXAMPLE.read_text())
+    (file := tmp_path / EXAMPLE.name).write_text(text)
+    with pytest.raises(InterpError, match="covers the copy, or expect_tx of its bytes before that phase completes"):
+        run(file)
+
+
+def test_a_misspelled_property(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text().replace(
+        "columns = 32 : i32} : (!slot)", "columns = 32 : i32, cta_grup = 2 : i32} : (!slot)"
+    )
+    (file := tmp_path / EXAMPLE.name).write_text(text)
+    with pytest.raises(CuteError, match="has no property 'cta_grup'; its properties are columns, cta_group"):
+        run(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[fa, fsfa]", "[fsfa, fa]", r"cute.gemm: a is \[SFA, A\]; pass \[A, SFA\]"),
+        (
+            "(cute.Float8E4M3FN)",
+            "(cute.Float8E4M3FN, shape_mnk=(16, 8, 64))",
+            r"MmaMXF8Op: shape_mnk is \(16, 8, 64\); use",
+        ),
+    ],
+)
+def test_mistake_in_a_program(old: str, new: str, message: str, tmp_path: Path) -> None:
+    program = BLOCKS[2][0]
+    assert program.count(old) == 1
+    (file := tmp_path / "program.py").write_text(program.replace(old, new))
+    with pytest.raises(CuteError, match=message):
+        runpy.run_path(str(file))
 
 
 SYNCHRONIZATION = re.compile(

@@ -17,8 +17,8 @@ PAGE = (Path(__file__).parents[3] / "docs" / "blackwell.md").read_text(encoding=
 BlackwellGemm = runpy.run_path(str(FILE))["BlackwellGemm"]
 CHECKS = ("race", "uninit", "sync", "oob", "strict")
 BUGS = {
-    "no-wait": ("cute.autovec_copy(out, target[None, None, i])", "depends on tensor memory .* nothing has written"),
-    "wrong-phase": ("cute.autovec_copy(out, target[None, None, i])", "depends on tensor memory .* nothing has written"),
+    "no-wait": ("cute.autovec_copy(out, target[None, None, i])", "depends on unwritten tensor memory .lane"),
+    "wrong-phase": ("cute.autovec_copy(out, target[None, None, i])", "depends on unwritten tensor memory .lane"),
     "never-freed": ("tmem.allocate(utils.get_num_tmem_alloc_cols(acc))", "columns 0 to 63 of tensor memory, allocated"),
 }
 """Bug -> the line of the example that the report names, and its message."""
