@@ -12,8 +12,9 @@ stage the ring holds the result, so that rows of C are stored in whole lines.
     f4E2M1FN, mx     16x8x64, kind mxf4              f32           k
     f4E2M1FN, nv     16x8x64, kind mxf4nvf4          f32           k
 
-With ``scaling``, :func:`launch_scaled` takes two more matrices of bytes, ``scale_a`` (M, K/V) and ``scale_b`` (N, K/V).
+With ``scaling``, :func:`launch_scaled` takes two more matrices, ``scale_a`` (M, K/V) and ``scale_b`` (N, K/V).
 They hold the factors of V elements along K: f8E8M0FNU and V = 32 for "mx", f8E4M3FN without sign and V = 16 for "nv".
+Factors may also be passed as bytes (ui8).
 Matrices of f4E2M1FN are bytes (M, K/2) and (N, K/2) of two elements each, the first in the low half.
 
 TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
@@ -112,6 +113,11 @@ class Sm120Config(NamedTuple):
         return self.stages * (self.stage_bytes + 16)
 
     @property
+    def most_stages(self) -> int:
+        """Number of stages of this tile that fit in shared memory, at most 16."""
+        return min(16, TARGETS[CHIP].shared // (self.stage_bytes + 16))
+
+    @property
     def name(self) -> str:
         """Name of the kernel."""
         more = differing(self, {"batch": "-b", "scaling": "-{}"}) + f"-w{by(self.warps)}" * (self.warps != (2, 2))
@@ -173,6 +179,14 @@ def launch(
 ):
     """Launch one block per tile of C. The arguments after C belong to the epilogue."""
     addends = Addends(source, bias, alpha, beta, operands)
+    _check_scaling(config, are_given=False)
+    operands = None if operands == () else operands
+    given = {"source": source, "bias": bias, "alpha": alpha, "beta": beta, "operands": operands}
+    read = config.epilogue.arguments(config.result, batch=config.batch, vectors=False)
+    for name, x in given.items():
+        if (x is not None) != (name in read):
+            what = f"reads {name}; pass it" if x is None else f"does not read {name}; omit it, or change the epilogue"
+            raise ValueError(f"launch: the epilogue of this configuration {what}")
     config.epilogue.check_shapes(C, addends, pairs=False)
     _launch(A, B, C, None, addends, config)
 
@@ -186,13 +200,37 @@ def launch_scaled(
     scale_b: cute.Tensor,
     config: cute.Constexpr[Sm120Config] = DEFAULT,
 ):
-    """Launch one block per tile of C, with scale factors of A and B."""
+    """Launch one block per tile of C, with scale factors of A and B.
+
+    Args:
+        A, B, C: matrices (M, K), (N, K) and (M, N); f4E2M1FN matrices are bytes (M, K/2) and (N, K/2).
+        scale_a, scale_b: factors (M, K/V) and (N, K/V), of type f8E8M0FNU ("mx") or f8E4M3FN ("nv"), or their bytes.
+        config: the kernel; its ``scaling`` is "mx" (V = 32) or "nv" (V = 16).
+    """
+    _check_scaling(config, are_given=True)
+    factor = _FACTORS[config.scaling]
     for name, x, rows in (("scale_a", scale_a, A), ("scale_b", scale_b, B)):
+        if cute.rank(x) != 2:
+            raise ValueError(f"launch_scaled: {name} must be a matrix (rows, K/{VECTORS[config.scaling]}), got {x}")
+        if x.element_type not in (factor, cute.Uint8):
+            raise ValueError(
+                f"launch_scaled: {name} must have elements {factor}, or their bytes as ui8, for "
+                f"scaling={config.scaling!r}, got {x}"
+            )
         assert x.shape[0] == rows.shape[0], f"{name} must have one row per row of the matrix"
         assert x.shape[1] == cute.ceil_div(A.shape[1] * config.packed, VECTORS[config.scaling]), (
             f"{name} must have one column per {VECTORS[config.scaling]} of K"
         )
     _launch(A, B, C, (scale_a, scale_b), Addends(), config)
+
+
+def _check_scaling(c: Sm120Config, *, are_given: bool) -> None:
+    """Raise ValueError if no kernel supports a configuration, or if it contradicts the scale factors of a call."""
+    c.check()
+    if bool(c.scaling) != are_given:
+        call, other = ("launch_scaled", "launch") if are_given else ("launch", "launch_scaled")
+        what = "has no scale factors" if are_given else "needs scale factors"
+        raise ValueError(f"{call}: a configuration with scaling={c.scaling!r} {what}; use {other}")
 
 
 def _launch(
@@ -203,9 +241,7 @@ def _launch(
     addends: Addends,
     c: Sm120Config,
 ) -> None:
-    c.check()
-    if bool(c.scaling) != (scales is not None):
-        raise ValueError(f"launch: scaling={c.scaling!r}; use launch_scaled for scale factors, and launch without them")
+    _check_scaling(c, are_given=scales is not None)
     for name, x, element in zip("ABC", (A, B, C), (*c.stored, c.result)):
         if x.element_type is not number(element):
             raise ValueError(f"launch: {name} must be of {element}, got {x}")

@@ -32,7 +32,7 @@ from cute_dialect.op.execute.saved import Fields, SavedKernels, Source, ir_of, m
 from cute_dialect.op.problems.operands import Kinds
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
-from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, WGMMA
+from cute_dialect.op.select.backends import KERNEL_CCS, WGMMA, selected_cc
 from cute_dialect.op.select.configurations import FAST, KernelRequest
 from cute_dialect.op.select.descriptions import (
     IdentitySwizzle8,
@@ -321,6 +321,8 @@ class Settings(Tiled):
 
     call: ClassVar[str] = "Gemm"
     """Name of the plan in messages."""
+    kernel_ccs: ClassVar[Sequence[int]] = KERNEL_CCS
+    """The compute capabilities that have kernels for the plan."""
 
     def __init__(
         self, arrays: Sequence[object], kinds: Kinds, element_accumulator: object, element_compute: object,
@@ -331,10 +333,7 @@ class Settings(Tiled):
         self.kinds = kinds
         if checked_element(element_compute, f"{self.call}: element_compute") not in ("f32", "f16", "bf16", "f64"):
             raise DtypeError(f"{self.call}: element_compute={element_compute!r} is not supported; use a float type")
-        wanted = chip if kernel_cc is None else kernel_cc
-        self.chip = LATEST.chip if wanted is None else int(wanted)
-        if self.chip not in KERNEL_CCS:
-            raise UnsupportedError(f"{self.call}: kernel_cc={self.chip} is not supported; use 80, 90 or 120")
+        self.chip = selected_cc(self.call, chip, kernel_cc, self.kernel_ccs)
         self._alpha, self._beta = number("alpha", alpha), number("beta", beta)
         self._activation, self._visitor = "", cast("Traced | Hook | None", None)
         self._clamp = False
@@ -475,7 +474,14 @@ class Settings(Tiled):
 
     @opclass.setter
     def opclass(self, value: str) -> None:
-        before, self._opclass = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
+        before, found = self._opclass, OpcodeClass(known(OpcodeClass, value, "opclass"))
+        elements = [self.kinds.a.element, self.kinds.b.element]
+        if found is OpcodeClass.Simt and not {*elements} <= {"f32", "tf32", "f64"}:
+            types = " and ".join(dict.fromkeys(elements))
+            raise UnsupportedError(
+                f"{self.call}: opclass simt supports f32 and f64 only, but A and B have {types}; use opclass tensor_op"
+            )
+        self._opclass = found
         if self._math_operation in FAST:
             self._math_operation = MathOperation.multiply_add
         try:

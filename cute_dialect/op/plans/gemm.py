@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import SIZES, checked_element, layout_name
@@ -36,8 +36,8 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, is_several, produc
 from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-from cute_dialect.op.select.backends import WGMMA
-from cute_dialect.op.select.configurations import ampere_tiles
+from cute_dialect.op.select.backends import GEMM_CCS, SM120, WGMMA
+from cute_dialect.op.select.configurations import ampere_tiles, check_sm120
 from cute_dialect.op.select.descriptions import (
     ALONE,
     GemmCoord,
@@ -72,6 +72,8 @@ class MatrixPlan(Settings):
     Raises OpError.
     """
 
+    kernel_ccs: ClassVar[Sequence[int]] = GEMM_CCS
+
     @checks_keywords
     def __init__(
         self, A: object = None, B: object = None, C: object = None, D: object = None, *, element: object = None,
@@ -100,6 +102,8 @@ class MatrixPlan(Settings):
         super()._check()
         if self._opclass is OpcodeClass.TensorOp and WGMMA.is_allowed(self.chip):
             WGMMA.supports(self.asked(), self.call)
+        if SM120.is_allowed(self.chip):
+            check_sm120(self.asked(), self.call)
 
     # --------------------------------------------------------------------------------------------------- operations
 
@@ -276,7 +280,7 @@ class Gemm(MatrixPlan):
         element_accumulator: type of the accumulator.
         element_compute: type of the epilogue's computation.
         alpha, beta: default factors.
-        kernel_cc: 80 for sm_80 kernels, 120 for those of sm_120; ``chip`` is the same.
+        kernel_cc: 80 for sm_80 kernels, 120 for those of sm_120 (f16, bf16, 8-bit floats); ``chip`` is the same.
 
     Raises:
         OpError: if there is no such kernel.

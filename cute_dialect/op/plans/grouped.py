@@ -38,7 +38,7 @@ from cute_dialect.op.problems.pointer_arrays import extents_of, numbers_of, prob
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.grouped import GemmOperationGrouped, GroupArguments
-from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, WGMMA
+from cute_dialect.op.select.backends import WGMMA, selected_cc
 from cute_dialect.op.select.configurations import KernelRequest
 from cute_dialect.op.select.descriptions import (
     MathOperation,
@@ -83,10 +83,7 @@ class GroupedGemm(Tiled):
         super().__init__()
         self.A, self.B, self.C, self.D = A, B, C, D
         first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
-        wanted = chip if kernel_cc is None else kernel_cc
-        if wanted is not None and wanted not in KERNEL_CCS:
-            raise UnsupportedError(f"GroupedGemm: kernel_cc={wanted} is not supported; use 80 or 90")
-        self.chip = LATEST.chip if wanted is None else wanted
+        self.chip = selected_cc(self.call, chip, kernel_cc)
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             # The sm_80 kernels compute lists, because they take arrays of pointers.
             self._one = Gemm(*first, **types, kernel_cc=80)

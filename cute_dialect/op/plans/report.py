@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
@@ -27,9 +28,9 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_sev
 from cute_dialect.op.problems.pointer_arrays import with_epilogue as bind_epilogue
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
-from cute_dialect.op.select.backends import backend_of
+from cute_dialect.op.select.backends import LATEST, SM120
 from cute_dialect.op.select.configurations import Configured
-from cute_dialect.op.select.descriptions import ALONE, SchedulerMode, Split
+from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.plan_tiles import chosen, problem_of
@@ -65,7 +66,11 @@ def explained(
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
     why = "set by the plan's tile_description" if plan.tile_description is not None else ""
-    if array and not why and asked != asked.of_parts():
+    if not why and SM120.is_allowed(plan.chip) and array:
+        why = "kernels of sm_120 do not read pointer arrays"
+    elif not why and plan.chip < LATEST.chip and td.kernel is None and plan.opclass == OpcodeClass.TensorOp:
+        why = f"kernel_cc={plan.chip} selects kernels with mma.sync"
+    elif array and not why and asked != asked.of_parts():
         why = "no kernel splits f32 in pointer arrays into tf32 parts"
     kernel: Configured | None = td.kernel
     if kernel is None:
@@ -83,12 +88,13 @@ def explained(
         planned = planned._replace(splitters=splitters, copied=copied)
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
     found = explain_plan(plan.call, planned, gpu, sms, matrices, others, why=why, kernel=name)
-    backend = backend_of(kernel)
-    if backend.status:
-        m, n, _ = td.threadblock_shape
+    if SM120.is_allowed(plan.chip):  # There are no costs for this GPU.
+        status = "a kernel for sm_80 and later, never run on sm_120"
+        found = replace(found, gpu=SM120.target, bound=0.0, status=status)
+    if isinstance(kernel, Sm120Config):
+        m, n = reversed(kernel.tile) if asked.flipped else kernel.tile
         why, grid = why or "TMA can read both operands", -(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch)
-        found = replace(found, gpu=backend.target, status=backend.status, why=why, bound=0.0, grid=grid)
-        found = replace(found, shared_memory=td.stages * ((m + n) * 128 + 16))
+        found = replace(found, status=SM120.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

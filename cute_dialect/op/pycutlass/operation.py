@@ -350,7 +350,7 @@ class GemmOperationUniversal(DescribedOperation):
             if shared is not None:
                 return self._plan(x, shared.variant_for(x))
             if split.mode == "stream":
-                raise UnsupportedError("split_k='stream' is not supported for this tile; use another tile or mode")
+                raise self._no_stream_k(x)
         if not x.by_element and split.parts == 1:
             raise EpilogueError(
                 "Gemm: an epilogue with pairs() or reductions needs a D whose address and row stride are multiples of "
@@ -361,6 +361,19 @@ class GemmOperationUniversal(DescribedOperation):
                 "split_k with mode 'parallel' does not support an epilogue with pairs() or reductions; use split_k=1"
             )
         return self.sliced_plan(x, split.parts)
+
+    def _no_stream_k(self, x: Operands) -> UnsupportedError:
+        """Return the error for stream-K of a tile that does not support it."""
+        name = backend_of(self.first().configured).name
+        if self.choice is None:
+            what = f"needs wgmma kernels of sm_90, but the tile uses {name} (kernel_cc={self.chip})"
+        elif len(x.d.shape) == 3:
+            what = "does not support a batch"
+        elif x.graph is not None and (x.graph.paired or x.graph.whole_rows):
+            what = "does not support an epilogue with pairs() or row reductions"
+        else:
+            what = f"is not supported for the tile {self.tile_description.name}"
+        return UnsupportedError(f"split_k='stream' {what}; pass a number of slices, such as split_k=2")
 
     def sliced_plan(self, x: Operands, parts: int) -> Plan:
         """Return the plan of a call with a workspace of split-K slices.  Raises UnsupportedError."""

@@ -13,7 +13,8 @@ kernels, and calls ask it whether a GPU runs them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.kernels.common.elements import BITS, FACTORS
@@ -92,11 +93,30 @@ BACKENDS = (WGMMA, SIMT, MMA_SYNC, SM120)
 """All backends."""
 LATEST = WGMMA
 """The backend of plans that select no compute capability."""
-KERNEL_CCS = (
-    *sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}),
-    SM120.chip,
-)
-"""The compute capabilities that a plan can select by ``kernel_cc``."""
+KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}))
+"""The compute capabilities that every plan can select by ``kernel_cc``."""
+GEMM_CCS = (*KERNEL_CCS, SM120.chip)
+"""The compute capabilities that a plan of single GEMMs can select."""
+
+
+def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int] = KERNEL_CCS) -> int:
+    """Return the compute capability that ``chip`` or ``kernel_cc`` of a plan selects, by default that of wgmma.
+
+    Raises UnsupportedError for values other than ``known``, and if the two arguments differ.
+
+    >>> selected_cc("Gemm", None, 80), selected_cc("Gemm", None, None)
+    (80, 90)
+    """
+    cure = "use 80, 90 or 120" if SM120.chip in known else "use 80 or 90"
+    given = {name: x for name, x in (("kernel_cc", kernel_cc), ("chip", chip)) if x is not None}
+    for name, x in given.items():
+        if isinstance(x, bool) or not isinstance(x, SupportsIndex):
+            raise UnsupportedError(f"{call}: {name}={x!r} is not a compute capability; {cure}")
+        if int(x) not in known:
+            raise UnsupportedError(f"{call}: {name}={int(x)} is not supported; {cure}")
+    if len({int(x) for x in given.values() if isinstance(x, SupportsIndex)}) > 1:
+        raise UnsupportedError(f"{call}: chip={chip} and kernel_cc={kernel_cc} differ; pass one of them")
+    return next((int(x) for x in given.values() if isinstance(x, SupportsIndex)), LATEST.chip)
 
 
 def backend_of(kernel: Configured) -> Backend:

@@ -22,7 +22,7 @@ from cute_dialect.kernels.gemm.sgemm import RUNGS
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.errors import LayoutError, UnsupportedError
 from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
@@ -337,6 +337,7 @@ def described(choice: Choice, asked: KernelRequest) -> TileDescription:
 def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Configured:
     """Return the kernel of an ``mma.sync`` instruction; 16-bit operands support more tiles than others."""
     shape, a, b = tuple(i.instruction_shape), i.element_a, i.element_b
+    _check_absent(td, "kernels with mma.sync", "cluster_shape", "kernel_schedule", "epilogue_schedule")
     missing = f"Gemm: no mma.sync {_shape(i)} kernel supports {_elements(asked)}"
     if td.tile_scheduler not in (None, "persistent") or td.parts > 1 or (swizzle is not None and swizzle.stream_k):
         raise UnsupportedError(
@@ -377,16 +378,40 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swi
     return _of_warps(td, asked, usual, 16 if shape[0] == 8 else shape[0])  # The kernel pairs 8x8x4 as 16x8x8.
 
 
-def sm120_tiles(asked: KernelRequest) -> list[TileDescription]:
-    """Return the tiles of the kernels for sm_120 with TMA, the default first; none for types that they lack."""
+_BYTES = ("f8E4M3FN", "f8E5M2")
+
+
+def check_sm120(asked: KernelRequest, call: str = "Gemm") -> None:
+    """Raise OpError if the kernels for sm_120 lack the types or layouts of single matrices."""
     a, b = asked.element_a, asked.element_b
-    of_bytes = {a, b} <= {"f8E4M3FN", "f8E5M2"}
-    if not (of_bytes or (a == b and a in ("f16", "bf16"))) or asked.output not in ("f16", "bf16", "f32"):
+    of_bytes = {a, b} <= {*_BYTES}
+    if not (of_bytes or (a == b and a in ("f16", "bf16"))):
+        raise UnsupportedError(
+            f"{call}: no kernel of sm_120 multiplies {a} and {b}; use f16 and f16, bf16 and bf16, or two of "
+            f"{', '.join(_BYTES)}; or use kernel_cc=80"
+        )
+    if asked.output not in ("f16", "bf16", "f32"):
+        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_120 support f16, bf16 or f32 for D")
+    if asked.accumulator != "f32":
+        raise UnsupportedError(f"{call}: accumulation in {asked.accumulator} is not supported on sm_120; use f32")
+    for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
+        if of_bytes and layout != along_k:
+            raise LayoutError(
+                f"{call}: {name} is {layout}-major, but kernels of sm_120 read 8-bit operands along K only; make it "
+                "contiguous along K, or use kernel_cc=80"
+            )
+
+
+def sm120_tiles(asked: KernelRequest) -> list[TileDescription]:
+    """Return the tiles of the kernels for sm_120 with TMA, the default first; none for pointer arrays.
+
+    Raises OpError for types and layouts that the kernels lack.
+    """
+    check_sm120(asked)
+    if asked.array or asked.sums:
         return []
-    if asked.accumulator != "f32" or asked.array or asked.sums or asked.in_parts:
-        return []
-    if of_bytes and asked.majors != ("k", "k"):
-        return []
+    a, b = asked.element_a, asked.element_b
+    of_bytes = a in _BYTES
     instruction = MathInstruction((16, 8, 32 if of_bytes else 16), a, b, "f32")
     k = 128 if of_bytes else 64
     return [
@@ -397,6 +422,13 @@ def sm120_tiles(asked: KernelRequest) -> list[TileDescription]:
 
 def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm120Config:
     """Return the kernel for sm_120 with TMA."""
+    if not sm120_tiles(asked):
+        raise UnsupportedError("Gemm: kernels of sm_120 do not support pointer arrays; use a batch or an mma.sync tile")
+    if td.parts > 1 or td.tile_scheduler is not None or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError(
+            "Gemm: kernels of sm_120 have no tile_scheduler, split-K or stream-K; use split_k= of the call"
+        )
+    _check_absent(td, "kernels of sm_120", "cluster_shape", "epilogue_schedule")
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (2, 2, 1)
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
@@ -404,19 +436,41 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         a if a == b else f"{a}_{b}",
         (m, n),
         (wm, wn),
-        td.stages or 3,
+        td.stages,
         _k_or_mn(asked.majors),
         8 if swizzle is None else swizzle.group,
         asked.batch,
         asked.output,
     )
-    if not sm120_tiles(asked) or k != config.depth or wk != 1 or td.parts > 1 or td.tile_scheduler is not None:
+    if k != config.depth:
         raise UnsupportedError(
-            f"Gemm: the tile {td.name} is not supported for {_elements(asked)} on sm_120; use f16, bf16 or 8-bit "
-            "floats contiguous along K, f32 accumulation, 128 bytes of K, warps along M and N, and no tile_scheduler"
+            f"Gemm: kernel_schedule cooperative selects kernels of sm_120, but the tile is {m} x {n} x {k}; use a K of "
+            f"{config.depth} (128 bytes), or kernel_schedule=None for other mma.sync kernels"
         )
+    if wk != 1:
+        raise UnsupportedError(f"Gemm: warp_count is {[wm, wn, wk]}; kernels of sm_120 need 1 warp along K")
+    config = config if td.stages else config._replace(stages=config.most_stages)
     _check(config.check)
     return config
+
+
+_UNUSED: dict[str, tuple[object, ...]] = {
+    "cluster_shape": ((1, 1, 1),),
+    "kernel_schedule": (None,),
+    "epilogue_schedule": (None, "immediate"),
+    "tile_scheduler": (None, "persistent"),
+}
+"""Fields of a tile -> values that kernels without the field accept, the usual one first."""
+
+
+def _check_absent(td: TileDescription, kernels: str, *names: str) -> None:
+    """Raise UnsupportedError if a tile sets a field that some kernels do not have."""
+    for name in names:
+        value: object = getattr(td, name)
+        if value not in _UNUSED[name]:
+            raise UnsupportedError(
+                f"Gemm: {name} is {value!r}, which {kernels} do not support; use {_UNUSED[name][0]!r}"
+            )
 
 
 def _k_or_mn(majors: tuple[str, str]) -> tuple[str, str]:
@@ -527,6 +581,7 @@ def ampere_tiles(asked: KernelRequest) -> list[TileDescription]:
 _OTHERS = (((128, 128), (4, 2, 1)), ((64, 64), (2, 2, 1)))
 
 
+_WITHOUT = "kernels without tensor cores"
 _RUNGS = ("pipelined", "warptile", "vector", "tile2d", "tile1d", "smem")
 
 
@@ -544,6 +599,9 @@ def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle
     elements = {i.element_a, i.element_b, i.element_accumulator, asked.output}
     if elements not in ({"f32"}, {"f64"}):
         raise UnsupportedError(f"Gemm: no kernel without tensor cores supports {_elements(asked)}")
+    _check_absent(td, _WITHOUT, "cluster_shape", "kernel_schedule", "epilogue_schedule", "tile_scheduler")
+    if td.parts > 1 or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError(f"Gemm: {_WITHOUT} have no split-K or stream-K tiles; use split_k= of the call")
     element, shape, stages = asked.output, tuple(td.threadblock_shape), td.stages
     majors = tuple(["k" if x == "k" else "mn" for x in asked.majors])
     usual = WarpConfig(element, element, majors, asked.batch, array=asked.array, simt=True)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, cast
 
 from cute_dialect.op.arrays.dtypes import checked_element, layout_name
 from cute_dialect.op.errors import ShapeError, UnsupportedError
@@ -157,10 +157,25 @@ class TensorDescription:
 
 
 def _three(value: Sequence[int], what: str) -> tuple[int, int, int]:
-    found = tuple([int(x) for x in value])
+    found = [_integer(x) for x in value] if isinstance(value, Iterable) else []  # pyright: ignore
     if len(found) != 3 or min(found) < 1:
-        raise ShapeError(f"{what} is {list(value)}; it must be three positive numbers")
-    return found  # type: ignore[return-value]
+        shown = list(value) if isinstance(value, tuple) else value
+        raise ShapeError(f"{what} is {shown!r}; it must be three positive integers")
+    m, n, k = found
+    return m, n, k
+
+
+def _integer(value: object) -> int:
+    """Return an integer, -1 for any other value."""
+    return int(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else -1
+
+
+def _count(value: object, what: str, least: int) -> int:
+    """Return a field as a number.  Raises UnsupportedError unless it is an integer of at least ``least``."""
+    found = _integer(value)
+    if found < least:
+        raise UnsupportedError(f"{what} is {value!r}; it must be an integer of at least {least}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -205,7 +220,8 @@ class TileDescription:
     """The tile of a block, and the distribution of work over blocks and warps."""
 
     threadblock_shape: Sequence[int]  # (M, N, K)
-    stages: int = 0  # stages of the shared memory pipeline; 0 for as many as fit
+    # Stages of the shared memory pipeline. 0 is the default: as many as fit with TMA, 3 or 4 with cp.async.
+    stages: int = 0
     warp_count: Sequence[int] | None = None  # along M, N and K; None for the default
     math_instruction: MathInstruction | None = None
     cluster_shape: Sequence[int] = (1, 1, 1)  # blocks that share operands
@@ -221,6 +237,8 @@ class TileDescription:
         put = object.__setattr__
         put(self, "threadblock_shape", _three(self.threadblock_shape, "threadblock_shape"))
         put(self, "cluster_shape", _three(self.cluster_shape, "cluster_shape"))
+        put(self, "stages", _count(self.stages, "stages", 0))
+        put(self, "parts", _count(self.parts, "parts", 1))
         if self.warp_count is not None:
             put(self, "warp_count", _three(self.warp_count, "warp_count"))
 

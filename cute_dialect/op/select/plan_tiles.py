@@ -79,7 +79,7 @@ def tiles_of(
         return simt_tiles(asked.element_a)
     by_wgmma = asked.of_parts()
     if SM120.is_allowed(chip):
-        return [*sm120_tiles(asked), *ampere_tiles(asked)]
+        return [*sm120_tiles(asked), *ampere_tiles(asked)]  # the latter for operands that TMA cannot read
     if not (WGMMA.is_allowed(chip) and WGMMA.supports(by_wgmma)):
         return ampere_tiles(asked)
     p = problem_of(by_wgmma, *problem)

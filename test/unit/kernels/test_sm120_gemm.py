@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from arch_support import find_ptxas
 
+import cute_dialect.lang as cute
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.sm120 import FP4, VECTORS, Sm120Config, sm120_gemm_text
-from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.kernels.gemm.sm120 import FP4, VECTORS, Sm120Config, launch, launch_scaled, sm120_gemm_text
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.compiler import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
@@ -161,8 +161,116 @@ def test_a_plan_for_sm_120() -> None:
         "  blocks    256 of 98352 bytes of shared memory",
         "  work      16.8 GFLOP, 37.3 MB (tensor cores, DRAM)",
     ]
-    with pytest.raises(UnsupportedError, match="kernel_cc=100 is not supported; use 80, 90 or 120"):
-        op.Gemm(element="f16", layout="row", kernel_cc=100)
+    text = str(plan.explain((256, 255), (255, 255)))
+    assert "H200" not in text and "sm_120a: M 256" in text and "never run on sm_120\n" in text
+    assert ": TMA needs addresses and strides that are multiples of 16 bytes\n" in text
+    plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 0}
+    text = str(plan.explain((256, 256), (256, 256)))
+    assert "bf16-64x64x64-6-km" in text and "blocks    16 of 98400 bytes" in text
+
+
+@pytest.mark.parametrize(
+    ("tile", "message"),
+    [
+        ({"cluster_shape": [2, 1, 1]}, "cluster_shape is (2, 1, 1), which kernels of sm_120 do not support"),
+        ({"epilogue_schedule": "deferred"}, "epilogue_schedule is 'deferred', which kernels of sm_120 do not"),
+        ({"stages": 1}, "stages is 1; use at least 2"),
+        ({"stages": "3"}, "stages is '3'; it must be an integer of at least 0"),
+        ({"stages": 99}, "use at most 3 stages"),
+        ({"threadblock_shape": [128, 64.5, 64]}, "[128, 64.5, 64]; it must be three positive integers"),
+        ({"threadblock_shape": [128, 128, 32]}, "use a K of 64 (128 bytes)"),
+        ({"warp_count": [2, 2, 2]}, "kernels of sm_120 need 1 warp along K"),
+        ({"parts": 2}, "kernels of sm_120 have no tile_scheduler, split-K or stream-K"),
+        ({"kernel_schedule": None, "cluster_shape": [1, 2, 1]}, "which kernels with mma.sync do not support"),
+        ({"kernel_schedule": "pingpong"}, "kernel_schedule is 'pingpong', which kernels with mma.sync do not support"),
+    ],
+    ids=range(11),
+)
+def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=120)
+    with pytest.raises(op.OpError, match=re.escape(message)):
+        plan.tile_description = tile
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"element": "i8"}, "no kernel of sm_120 multiplies i8 and i8; use f16 and f16, bf16 and bf16, or two of f8E4"),
+        ({"element": "tf32"}, "no kernel of sm_120 multiplies tf32 and tf32"),
+        ({"element": "f64", "element_compute": "f64"}, "no kernel of sm_120 multiplies f64 and f64"),
+        ({"element_A": "f16", "element_B": "bf16", "element_D": "f32"}, "no kernel of sm_120 multiplies f16 and bf16"),
+        ({"element": "f8E4M3FN", "element_C": "bf16"}, "B is row-major, but kernels of sm_120 read 8-bit operands"),
+        ({"element": "f16", "element_C": "void", "element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_120 support"),
+        ({"element": "f16", "chip": 90}, "chip=90 and kernel_cc=120 differ; pass one of them"),
+        ({"element": "f16", "kernel_cc": "120"}, "kernel_cc='120' is not a compute capability; use 80, 90 or 120"),
+        ({"element": "f16", "kernel_cc": 100}, "kernel_cc=100 is not supported; use 80, 90 or 120"),
+        ({"element": "f16", "kernel_cc": None, "chip": "sm_120"}, "chip='sm_120' is not a compute capability"),
+    ],
+    ids=range(10),
+)
+def test_refused_plans(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(op.OpError, match=re.escape(message)):
+        op.Gemm(**{"layout": "row", "kernel_cc": 120, **given})
+
+
+@cute.jit
+def scaled(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, scale_a: cute.Tensor, scale_b: cute.Tensor,
+    config: cute.Constexpr[Sm120Config],
+) -> None:  # fmt: skip
+    launch_scaled(A, B, C, scale_a, scale_b, config)
+
+
+@cute.jit
+def with_bias(
+    A: cute.Tensor, B: cute.Tensor, C: cute.Tensor, bias: cute.Tensor | None, config: cute.Constexpr[Sm120Config]
+) -> None:
+    launch(A, B, C, bias=bias, config=config)
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns", "scaling", "message"),
+    [
+        (np.float32, 4, "mx", "scale_a must have elements f8E8M0FNU, or their bytes as ui8, for scaling='mx'"),
+        (ml_dtypes.float8_e4m3fn, 4, "mx", "scale_a must have elements f8E8M0FNU"),
+        (np.int32, 4, "mx", "scale_a must have elements f8E8M0FNU"),
+        (np.uint8, None, "mx", "scale_a must be a matrix (rows, K/32)"),
+        (np.uint8, 4, "foo", "scaling='foo' of f8E4M3FN: use '' or 'mx'"),
+        (np.uint8, 4, "", "launch_scaled: a configuration with scaling='' has no scale factors; use launch"),
+    ],
+    ids=range(6),
+)
+def test_refused_scales(kind: Any, columns: int | None, scaling: str, message: str) -> None:
+    config = Sm120Config("f8E4M3FN", output="f32", scaling=scaling, **SMALL)
+    x, c = np.ones((64, 128), ml_dtypes.float8_e4m3fn), np.zeros((64, 64), np.float32)
+    scales = np.ones(64 if columns is None else (64, columns), kind)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        cute.compile(scaled, x, x, c, scales, scales, config, chip="sm_120a", device="cpu")
+
+
+@pytest.mark.slow
+def test_scales_of_their_own_type() -> None:
+    """Factors are exponents or their bytes, with one result."""
+    config = CONFIGS[4]
+    given, wanted = arguments(config, 70, 50, 160)
+    given[3:] = [x.view(ml_dtypes.float8_e8m0fnu) for x in given[3:]]
+    cute.compile(scaled, *given, config, chip="sm_120a", device="cpu")(*given, checks=list(CHECKS))
+    assert np.array_equal(given[2], wanted)
+
+
+@pytest.mark.parametrize(
+    ("bias", "config", "message"),
+    [
+        (np.ones(64, np.float32), Sm120Config("bf16"), "this configuration does not read bias; omit it"),
+        (None, Sm120Config("bf16", epilogue=Epilogue(bias="n")), "this configuration reads bias; pass it"),
+        (None, Sm120Config("f8E4M3FN", output="f32", scaling="mx"), "needs scale factors; use launch_scaled"),
+    ],
+    ids=range(3),
+)
+def test_refused_epilogues(bias: Any, config: Sm120Config, message: str) -> None:
+    x, c = np.ones((64, 128), ml_dtypes.bfloat16), np.zeros((64, 64), ml_dtypes.bfloat16)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        cute.compile(with_bias, x, x, c, bias, config, chip="sm_120a", device="cpu")
 
 
 @pytest.mark.slow

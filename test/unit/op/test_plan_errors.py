@@ -87,7 +87,8 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.Gemm(element="bf16", layout="row", element_accumulator="f16")),
     (op.UnsupportedError, "Gemm: C is f32, row-major; it must be f16, row-major, like D",
      lambda: op.Gemm(element="f16", layout="row", element_C="f32", element_D="f16")),
-    (op.UnsupportedError, "Gemm: kernel_cc=70 is not supported; use 80 or 90", lambda: op.Gemm(**F16, kernel_cc=70)),
+    (op.UnsupportedError, "Gemm: kernel_cc=70 is not supported; use 80, 90 or 120",
+     lambda: op.Gemm(**F16, kernel_cc=70)),
     (op.LayoutError, "Gemm: A has strides (256, 2); its rows or columns must be contiguous",
      lambda: op.Gemm(A=zeros(64, 256)[:, ::2], element="f16", layout="row")),
     (op.ShapeError, (
@@ -143,7 +144,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      run(op.Gemm(**F16), A, B, split_k=("serial", 0))),
     (op.UnsupportedError, "split_k=('some', 2) is not supported",
      run(op.Gemm(**F16), A, B, split_k=("some", 2))),
-    (op.UnsupportedError, "split_k='stream' is not supported for this tile; use another tile or mode",
+    (op.UnsupportedError, "split_k='stream' does not support a batch; pass a number of slices, such as split_k=2",
      run(op.Gemm(**F16), zeros(3, 8, 8), zeros(3, 8, 8), split_k="stream")),
     (op.DeviceError, 'Gemm.run: no GPU was found; pass device="cpu" to run on the interpreter',
      lambda: op.Gemm(**F16).run(A, B)),
@@ -153,6 +154,10 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.UnsupportedError, (
         "opclass='vector' is not supported; use one of tensor_op, simt"
     ), set_property("opclass", "vector")),
+    (op.UnsupportedError, "Gemm: opclass simt supports f32 and f64 only, but A and B have f16; use opclass tensor_op",
+     set_property("opclass", "simt")),
+    (op.UnsupportedError, "split_k='stream' needs wgmma kernels of sm_90, but the tile uses sm_120 (kernel_cc=120)",
+     run(op.Gemm(**F16, kernel_cc=120), A, B, split_k="stream")),
     (op.UnsupportedError, "math_operation='add' is not supported", set_property("math_operation", "add")),
     (op.UnsupportedError, "Gemm: multiply_add_fast_f16 supports f32 only, got f16",
      set_property("math_operation", "multiply_add_fast_f16")),
@@ -177,7 +182,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      tiled([128, 128, 16])),
     (op.UnsupportedError, "Gemm: tile N is 24; it must be a multiple of 16 (with a 32-bit output and",
      tiled([128, 24, 64], op.MathInstruction([64, 24, 16], "f16", "f16", "f32"))),
-    (op.ShapeError, "threadblock_shape is [128, 128]; it must be three positive numbers", tiled([128, 128])),
+    (op.ShapeError, "threadblock_shape is [128, 128]; it must be three positive integers", tiled([128, 128])),
     (op.UnsupportedError, "Gemm: instruction_shape [64, 128, 16] is not supported for f16; use [64, 96, 16]",
      tiled([128, 96, 64])),
     (op.UnsupportedError, "Gemm: warp_count is [2, 2, 1]",

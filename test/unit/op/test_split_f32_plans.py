@@ -105,7 +105,7 @@ def test_split_k(split: Any) -> None:
     for a, b in ((A, B), (A[:33, :77], B[:77, :65].copy())):
         done = plan.run(a, b, split_k=split, device="cpu", checks=CHECKS)
         assert error(done.D, a.astype(float) @ b) <= 2 * OF_F32
-    with pytest.raises(op.UnsupportedError, match="split_k='stream' is not supported for this tile"):
+    with pytest.raises(op.UnsupportedError, match="split_k='stream' is not supported for the tile"):
         plan.run(A, B, split_k="stream", device="cpu")
     assert "K in 3 slices" in str(plan.explain(A[:, :32], B[:32], split_k=3))  # K counts all three tf32 parts.
 
