@@ -133,7 +133,8 @@ CASES: list[Case] = [
      "numpy.asarray(…, dtype=…) makes one"),
     (op.mm, (A.astype(np.complex64), B), {}, op.DtypeError,
      "mm: a: numpy arrays of complex64 are not supported (supported: float64, float32, float16, bfloat16, "
-     "float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): pass x.astype(…)"),
+     "float8_e4m3fn, float8_e5m2, float8_e8m0fnu, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): "
+     "pass x.astype(…)"),
     (op.mm, (A, B), {"alpha": "2"}, op.DtypeError, "mm: alpha is a str; pass a number"),
     (op.mm, (A, B), {"beta": None, "c": half(128, 256)}, op.DtypeError, "mm: beta is a NoneType; pass a number"),
     (op.linear, ([[1.0]], B), {}, op.DtypeError, "linear: x is of type list; pass an array with a reshape method"),
