@@ -449,7 +449,7 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         )
     if wk != 1:
         raise UnsupportedError(f"Gemm: warp_count is {[wm, wn, wk]}; kernels of sm_120 need 1 warp along K")
-    config = config if td.stages else config._replace(stages=config.most_stages)
+    config = config if td.stages else config._replace(stages=max(2, config.most_stages))
     _check(config.check)
     return config
 
