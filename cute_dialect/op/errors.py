@@ -77,6 +77,8 @@ def renamed(error: OpError, call: str, *others: str, arguments: Mapping[str, str
     if not colon or name not in others:
         return error
     found = arguments or {}
-    # In "64 x 32 weights" x is no argument.
-    said = re.sub(r"(?<![\w.'])(?!x \d)[a-z]\w*(?!['\w])", lambda word: found.get(word[0], word[0]), said)
+    # In "64 x 32 weights" and "pass a list", x and a are no arguments.
+    said = re.sub(
+        r"(?<![\w.'])(?!x \d)(?!a (?!has|is|and|of)\w)[a-z]\w*(?!['\w])", lambda word: found.get(word[0], word[0]), said
+    )
     return type(error)(f"{call}:{said}")

@@ -17,7 +17,7 @@ from cute_dialect.op.arrays.library import is_autocast
 from cute_dialect.op.epilogue.bind import alone
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, is_per_matrix, operands_of
 from cute_dialect.op.epilogue.tracing import Traced, current
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.execute.autocast import recast
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays, number
 from cute_dialect.op.execute.gemm import product
@@ -382,7 +382,10 @@ def addmm(
         more: further arguments of :func:`~cute_dialect.op.functions.gemm.mm`.
     """
     _check_source(addmm, mm, c, more)
-    return mm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+    try:
+        return mm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+    except OpError as e:
+        raise renamed(e, "addmm", "mm") from None
 
 
 def baddbmm(
@@ -397,7 +400,10 @@ def baddbmm(
         more: further arguments of :func:`~cute_dialect.op.functions.gemm.bmm`.
     """
     _check_source(baddbmm, bmm, c, more)
-    return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+    try:
+        return bmm(a, b, out, alpha=alpha, beta=beta, c=c, **more)
+    except OpError as e:
+        raise renamed(e, "baddbmm", "bmm") from None
 
 
 def _check_source(function: Callable[..., Any], product: Callable[..., Any], c: Any, more: Mapping[str, Any]) -> None:
@@ -429,7 +435,10 @@ def int_mm(a: Array, b: Array, **more: Any) -> Array:
             raise DtypeError(
                 f"int_mm: {name} has dtype {element_name(getattr(x, 'dtype', type(x)))}; pass an array of i8 or ui8"
             )
-    return mm(a, b, **more)
+    try:
+        return mm(a, b, **more)
+    except OpError as e:
+        raise renamed(e, "int_mm", "mm") from None
 
 
 def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = "", **more: Any) -> Array:
@@ -470,7 +479,10 @@ def linear(x: Array, weight: Array, bias: Array = None, activation: Spelled = ""
             if done is not None:
                 return done
         rows = x if len(x.shape) == 2 else _rows(x)
-        found = mm(rows, weight.T, bias=bias, activation=activation, **more)
+        try:
+            found = mm(rows, weight.T, bias=bias, activation=activation, **more)
+        except OpError as e:
+            raise renamed(e, "linear", "mm", arguments={"a": "x", "b": "weight.T"}) from None
         return found if len(x.shape) == 2 else found.reshape(*x.shape[:-1], weight.shape[0])
 
     if more or _LINEAR.is_traced():
@@ -528,11 +540,14 @@ def matmul(
             done = _layer(a, b, None, "", None, transposed=True)
             if done is not None:
                 return done
-        if len(y.shape) == 2:  # One GEMM over all rows.
-            found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
-        else:
-            of = _flat(x, batch), _flat(y, batch)
-            found = bmm(*of, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        try:
+            if len(y.shape) == 2:  # One GEMM over all rows.
+                found = mm(_rows(x), y, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+            else:
+                of = _flat(x, batch), _flat(y, batch)
+                found = bmm(*of, alpha=alpha, dtype=dtype, device=device, stream=stream, **run)
+        except OpError as e:
+            raise renamed(e, "matmul", "mm", "bmm") from None
         return found.reshape((*batch, *((m,) if len(a.shape) > 1 else ()), *((n,) if len(b.shape) > 1 else ())))
 
     if not usual or _MATMUL.is_traced():

@@ -87,6 +87,12 @@ CASES: list[Case] = [
     (op.mm, (half(64), B), {}, op.ShapeError, "mm: a has shape (64,), but rank 2 is needed; use matmul for vectors"),
     (op.mm, (A, half(1, 1, 64, 256)), {}, op.ShapeError,
      "mm: b has shape (1, 1, 64, 256), but rank 2 is needed; use matmul for other ranks"),
+    (op.addmm, (half(4, 8), half(4, 9), half(7, 8)), {}, op.ShapeError,
+     "addmm: b has shape (7, 8), but a has shape (4, 9); pass b of (9, N)"),
+    (op.baddbmm, (half(1, 4, 8), half(1, 4, 9), half(1, 7, 8)), {}, op.ShapeError,
+     "baddbmm: b has shape (1, 7, 8), but a has shape (1, 4, 9); pass b of (L, 9, N)"),
+    (op.linear, (half(4, 8), half(5, 8).astype("float32")), {}, op.DtypeError,
+     "linear: weight.T has dtype f32, but x has dtype f16; pass operands of one dtype"),
     (op.bmm, (A, half(3, 64, 256)), {}, op.ShapeError, (
         "bmm: a has shape (128, 64), but rank 3 is needed; use mm for matrices"
     )),
@@ -102,9 +108,9 @@ CASES: list[Case] = [
     (op.mm, (A, B), {"c": half(128, 255)}, op.ShapeError,
      "mm: c has shape (128, 255); pass an array that broadcasts to (128, 256)"),
     (op.addmm, (half(1, 128, 256), A, B), {}, op.ShapeError,
-     "mm: c has shape (1, 128, 256); pass an array that broadcasts to (128, 256)"),
+     "addmm: c has shape (1, 128, 256); pass an array that broadcasts to (128, 256)"),
     (op.baddbmm, (half(2, 128, 256), BATCH, half(1, 64, 256)), {}, op.ShapeError,
-     "bmm: c has shape (2, 128, 256); pass an array that broadcasts to (3, 128, 256)"),
+     "baddbmm: c has shape (2, 128, 256); pass an array that broadcasts to (3, 128, 256)"),
     (op.linear, (A, half(256, 63)), {}, op.ShapeError,
      "linear: x has shape (128, 64) and weight has shape (256, 63); pass x of (…, K) and weight of (N, K)"),
     (op.matmul, (half(), B), {}, op.ShapeError, (
@@ -221,7 +227,7 @@ CASES: list[Case] = [
     (op.mm, (A, B), {"activation": "swish"}, op.EpilogueError,
      f'mm: activation "swish" is not supported; silu is x * sigmoid(x); use one of {ACTIVATIONS}'),
     (op.linear, (A, half(256, 64)), {"activation": "GeLU"}, op.EpilogueError,
-     f'mm: activation "GeLU" is not supported (did you mean gelu?); use one of {ACTIVATIONS}'),
+     f'linear: activation "GeLU" is not supported (did you mean gelu?); use one of {ACTIVATIONS}'),
     (op.mm, (A, B), {"activation": "cube"}, op.EpilogueError,
      f'mm: activation "cube" is not supported; use one of {ACTIVATIONS}'),
     (op.mm, (A, B), {"activation": None, "bias": half(256)}, op.EpilogueError,
