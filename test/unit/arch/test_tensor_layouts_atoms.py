@@ -30,7 +30,7 @@ NOT_OURS = {
     "_C64C64C64C64_": "complex f64 is four real instructions, not one",
     "_SPARSE": "theirs give A as if it were dense; B and C are compared in test_sparse_atoms",
     "x16_F16BF16BF16_SS": "tcgen05.mma of bf16 has D of f32 only",
-    "SM120_": "Blackwell: block-scaled products",
+    "SM120_16x8x64_": "mma.sync of 8-bit floats has K of 32",
 }
 """Part of a name -> reason why the table has no such atom."""
 

@@ -144,8 +144,8 @@ def cases() -> list[tuple[Any, str, str]]:
             "hint: pass the array as a separate argument without Constexpr"),
         (lambda: run(np.zeros(3, np.complex64), device="cpu"), "HERE",
             "F122: argument 'x': numpy arrays of complex64 are not supported (supported: float64, float32, float16, "
-            "bfloat16, float8_e4m3fn, float8_e5m2, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool): "
-            "pass x.astype(…)"),
+            "bfloat16, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, int64, int32, int16, int8, uint64, uint32, uint16, "
+            "uint8, bool): pass x.astype(…)"),
         (lambda: numbers(ARRAY, "many", device="cpu"), "HERE",
             "F123: argument 'n' is Int32 and needs a number, got str 'many'"),
         (lambda: tensors(ARRAY, device="cpu"), "HERE",

@@ -660,10 +660,11 @@ def test_gpu_scalars_are_read_on_request(monkeypatch: pytest.MonkeyPatch) -> Non
         check_gpu=lambda: None,
         x=SimpleNamespace(device=0),
         on_host=lambda _: begins.tolist(),
+        views={"cu_seqlens_q": begins},
     )
     with pytest.raises(op.DeviceError, match="no GPU was found"):
         product()
-    form = SimpleNamespace(packed=True, queries=8, keys=8)
+    form = SimpleNamespace(packed=True, queries=8, keys=8, longest=None)
     check_call(there, form)  # type: ignore[arg-type]
     monkeypatch.setenv("CUTE_OP_CHECK", "1")
     with pytest.raises(op.ShapeError, match=r"offs\[2\] is 40, less than offs\[1\] = 64"):
