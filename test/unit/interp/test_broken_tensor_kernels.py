@@ -116,7 +116,7 @@ CORPUS = [
         "accumulates on tensor memory that nothing has written",
     ),
     gemm("12: wrong N", shape(n=64), "oob|race", "memory"),
-    gemm("12: wrong N, smaller", shape(n=16), "uninit", "tensor memory at lane"),
+    gemm("12: wrong N, smaller", shape(n=16), "uninit", "unwritten tensor memory .lane"),
     gemm("12: wrong M", shape(m=64), "uninit|race|oob", "tensor memory"),
     gemm("12: impossible M", shape(m=256), "tcgen05", "M .* is 256; use 64 or 128"),
     gemm("12: type bf16", shape(more=16 | 1 << 7), "tcgen05", "the type of B .* both must be equal"),
@@ -198,7 +198,7 @@ CORPUS = [
         "cta_group 2 in a kernel that uses cta_group 1",
     ),
     # -- the fences that the text of the PTX ISA requires
-    gemm("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
+    gemm("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "add tcgen05.fence::after"),
     gemm(
         "39: no fence after the wait for the accumulator",
         ((f"{AFTER} // accumulator full", ""),),
@@ -259,9 +259,7 @@ CORPUS += [
         "39: no fence after the scores", ((f"{AFTER} // scores", ""),), "race", "missing tcgen05.fence::after_thread"
     ),
     chain("39: no fence after O", ((f"{AFTER} // O", ""),), "race", "missing tcgen05.fence::after_thread_sync"),
-    chain(
-        "39: no fence at the start", ((f"{AFTER} // start", ""),), "race", "missing tcgen05.fence::after_thread_sync"
-    ),
+    chain("39: no fence at the start", ((f"{AFTER} // start", ""),), "race", "add tcgen05.fence::after_thread_sync"),
     chain("39: no fence at the end", ((f"{BEFORE} // end", ""),), "race", "missing tcgen05.fence::before_thread_sync"),
 ]
 
@@ -403,7 +401,7 @@ CORPUS += [
         "tcgen05",
         "cta_group 2 in a kernel that uses cta_group 1",
     ),
-    pair("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "missing tcgen05.fence::after"),
+    pair("39: no fence after the wait for data", ((f"{AFTER} // full", ""),), "race", "add tcgen05.fence::after"),
     pair(
         "39: no fence after the wait for D",
         ((f"{AFTER} // accumulator full", ""),),
