@@ -36,6 +36,9 @@ NOT_OURS = {
 
 OUR_PTX = {
     "SM61_1x1x2_S32S16S16S32": "dp2a.lo.s32.s32",  # tensor-layouts does not state which half of B is used.
+    # Both forms exist for two 8-bit types; only that with a kind takes the other types of these atoms.
+    "SM120_16x8x32_F16E4M3E4M3F16_TN": "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f16.e4m3.e4m3.f16",
+    "SM120_16x8x32_F32E4M3E4M3F32_TN": "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
 }
 
 
