@@ -248,3 +248,13 @@ func.func @f(%m: !load, %a: i32, %b: i32, %s: !cute.ptr<f16, smem, align<128>>, 
 //                                                         ^
   return
 }
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 8)>
+func.func @f(%a: !load, %p: i1) {
+  // expected-error @below {{'cute.atom.set_value' op has no property 'filed'; its properties are field (other attributes need the prefix of a dialect)}}
+  %b = cute.atom.set_value(%a, %p) {field = pred, filed = 1 : i32} : (!load, i1) -> !load
+//     ^
+  return
+}

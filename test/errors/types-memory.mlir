@@ -415,6 +415,12 @@ func.func private @f(!cute.coord_tensor<"5", "(4,8):(1@0,1@1)">)
 
 // -----
 
+// expected-error @below {{the atom layout (1,2,1):(0,0,0) assigns several atoms to the same threads; use strides other than 0 in modes of extent above 1, or a permutation}}
+func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(1,2,1):(0,0,0)">>)
+//                                   ^
+
+// -----
+
 // expected-error @below {{expected extents >= 1, got 0 in (2,2,0):(1,2,0)}}
 func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16,f16,f32)>, atom_layout_MNK = <"(2,2,0):(1,2,0)">>)
 //                                   ^
