@@ -342,7 +342,7 @@ def _pair_instruction(name: str, columns: Sequence[tuple[Float32, Float32]], mod
 def add_packed_f32x2(
     src_a: tuple[Number, Number], src_b: tuple[Number, Number], *, rnd: str | None = None, ftz: bool = False
 ) -> tuple[Float32, Float32]:
-    """Return the elementwise sum of two pairs of Float32: one instruction from sm_100 on, else two.
+    """Return the sums of two pairs of Float32: one instruction from sm_100 on for ``ftz`` or a ``rnd`` other than "rn".
 
     Args:
         src_a: the first pair.
