@@ -8,9 +8,8 @@ import sys
 import torch
 
 from cute_dialect.runtime import load
+from cute_dialect.tools.bench.cases.gemm import Runner, choices
 from cute_dialect.tools.bench.cases.gemm import check as check_gemm
-from cute_dialect.tools.bench.cases.gemm import choices
-from cute_dialect.tools.bench.runner import Runner
 
 
 def close(out: torch.Tensor, exact: torch.Tensor, limit: float, what: str) -> None:

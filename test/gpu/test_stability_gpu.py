@@ -15,7 +15,7 @@ from cute_dialect.op.select.kernel_choice import Choice, Problem  # noqa: E402
 from cute_dialect.runtime import load  # noqa: E402
 from cute_dialect.tools.bench.cases import gemm as bench_gemm  # noqa: E402
 from cute_dialect.tools.bench.cases import rows as bench_rows  # noqa: E402
-from cute_dialect.tools.bench.runner import Runner  # noqa: E402
+from cute_dialect.tools.bench.cases.gemm import Runner  # noqa: E402
 
 Run = Callable[[], None]
 ODD = random.Random(20)

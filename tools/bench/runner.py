@@ -25,34 +25,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 
 from cute_dialect.op.arrays.dtypes import torch_name
-from cute_dialect.op.execute.kernels import share_of
-from cute_dialect.op.execute.launcher import ready
-from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.timing import compare
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import numpy_dtype
-from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.runtime.progress import Task
 
 if TYPE_CHECKING:  # pragma: no cover
     import torch
-
-
-class Runner:
-    """A GEMM kernel, called with A (M, K), B (N, K), C (M, N) and a bias if its epilogue has one.
-
-    Batches have a third mode.
-    """
-
-    def __init__(self, choice: Choice, module: CompiledModule):
-        self.choice = choice
-        self._kernel = ready(module, share_of(choice))
-
-    def __call__(self, a: Any, b: Any, c: Any, *more: Any, **options: Any) -> Any:
-        if self.choice.swapped:  # The kernel computes C^T = B A^T.
-            a, b, c = b, a, c.transpose(0, 1)
-        return self._kernel(a, b, c, *more, **options)
 
 
 class Benchmark(NamedTuple):

@@ -44,8 +44,17 @@ from cute_dialect.op.select.candidates import differing
 from cute_dialect.op.select.cost_model import Costs, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, decode, encode
 from cute_dialect.runtime.progress import Task
-from cute_dialect.tools.bench.cases.gemm import EXACT, OUTPUTS, inputs, of_menu, peer_of, random_problems, traffic_of
-from cute_dialect.tools.bench.runner import BenchError, Runner, Say, build_kernel, loaded, median_times, new_pool
+from cute_dialect.tools.bench.cases.gemm import (
+    EXACT,
+    OUTPUTS,
+    Runner,
+    inputs,
+    of_menu,
+    peer_of,
+    random_problems,
+    traffic_of,
+)
+from cute_dialect.tools.bench.runner import BenchError, Say, build_kernel, loaded, median_times, new_pool
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.launch import CompiledModule

@@ -24,7 +24,8 @@ from cute_dialect.op.select.timing import Sample
 from cute_dialect.tools import cute_bench
 from cute_dialect.tools.bench import runner
 from cute_dialect.tools.bench import sweep as bench_gemm_sweep
-from cute_dialect.tools.bench.runner import BenchError, Runner
+from cute_dialect.tools.bench.cases.gemm import Runner
+from cute_dialect.tools.bench.runner import BenchError
 from cute_dialect.tools.bench.sweep import (
     Plan,
     Reporter,

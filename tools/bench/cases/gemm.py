@@ -37,12 +37,12 @@ from cute_dialect.op.select.cost_model import best as predicted
 from cute_dialect.op.select.gemm_dispatch import Plan, way_of, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, shipped
 from cute_dialect.op.tuning import MARGIN, finals, space
+from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.runtime.progress import track
 from cute_dialect.tools.bench.runner import (
     BenchError,
     Benchmark,
     Row,
-    Runner,
     Say,
     build_kernels,
     check_exact,
@@ -113,6 +113,22 @@ def build(folder: str, chip: str) -> list[str]:
 
 def build_choices(kernels: Iterable[Choice], folder: str, chip: str) -> list[str]:
     return build_kernels({c.name: partial(text_of, c) for c in kernels}, folder, chip)
+
+
+class Runner:
+    """A GEMM kernel, called with A (M, K), B (N, K), C (M, N) and a bias if its epilogue has one.
+
+    Batches have a third mode.
+    """
+
+    def __init__(self, choice: Choice, module: CompiledModule):
+        self.choice = choice
+        self._kernel = ready(module, share_of(choice))
+
+    def __call__(self, a: Any, b: Any, c: Any, *more: Any, **options: Any) -> Any:
+        if self.choice.swapped:  # The kernel computes C^T = B A^T.
+            a, b, c = b, a, c.transpose(0, 1)
+        return self._kernel(a, b, c, *more, **options)
 
 
 def runner_of(folder: str, choice: Choice) -> Runner:

@@ -38,13 +38,12 @@ from cute_dialect.pipelines.ptxas import assemble
 from cute_dialect.runtime import driver
 from cute_dialect.runtime.artifact import save_artifact
 from cute_dialect.runtime.progress import track
-from cute_dialect.tools.bench.cases.gemm import build_choices, check, inputs, peer_of, runner_of
+from cute_dialect.tools.bench.cases.gemm import Runner, build_choices, check, inputs, peer_of, runner_of
 from cute_dialect.tools.bench.profile import steady_load
 from cute_dialect.tools.bench.runner import (
     BenchError,
     Benchmark,
     Row,
-    Runner,
     Say,
     build_kernels,
     check_exact,
