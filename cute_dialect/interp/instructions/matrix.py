@@ -169,44 +169,21 @@ def _load_bytes(c: FnCompiler, op: Operation, p: int, outs: list[int], threads: 
     c.emit(op, step, pure=False)
 
 
-def _store_bytes(c: FnCompiler, op: Operation, p: int, vals: list[int]) -> None:
-    """Compile stmatrix.m16n8 of bytes, transposed: column `2(t mod 4) + i` of a 16x8 matrix is a row of 16 bytes.
-
-    A register holds bytes 0 and 1 of row `t div 4`, and bytes 2 and 3 of row `t div 4 + 8`.
-    """
-    site = Site(_BYTE_ROW, 16, c.leaf_of(p).space, True, "stmatrix", op)
-    c.pieces.bound(site, p)
-    i32 = int_leaf(32)
-    c.fn.collective = True
-
-    def step(R: Regs, g: Group) -> None:
-        m = g.mask
-        if m.n == 0:
-            return
-        whole_warps(g, "nvvm.stmatrix")
-        warps = g.lanes // 32
-        data = np.zeros((warps, 32, 16), np.int8)
-        for i, s in enumerate(vals):
-            four = np.ascontiguousarray(to_lanes(R[s], i32, g.lanes)).view(np.int8).reshape(warps, 32, 4)
-            for e in range(4):
-                data[:, 8 * i + 2 * TIG + e % 2, GID + 8 * (e // 2)] = four[:, :, e]
-        g.mask = Mask.of(m.array & (np.tile(LANE, warps) < 8 * len(vals)))
-        store(site, g, R[p], data.reshape(g.lanes, 16))
-        g.mask = m
-        g.count.progress += 1
-
-    c.emit(op, step, pure=False)
+_HALF_ROW = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
 
 
 def _stmatrix(c: FnCompiler, op: Operation) -> None:
+    """Compile stmatrix of 8x8 matrices of 16 bits, or of 16x8 matrices of bytes, transposed.
+
+    In a matrix of bytes, column `2(t mod 4) + i` is a row of 16 bytes.  A register holds bytes 0 and 1 of row
+    `t div 4`, and bytes 2 and 3 of row `t div 4 + 8`.
+    """
     p = c.use(op.operands[0])
     vals = [c.use(v) for v in op.operands[1:]]
-    num = len(vals)
-    trans = enum_word(attr_of(op, "layout")) == "col"
-    if shape_of(op).get("m", 8) == 16:
-        _store_bytes(c, op, p, vals)
-        return
-    row = Leaf("i", 16, np.dtype(np.int16), "i16", (8,))
+    is_transposed = enum_word(attr_of(op, "layout")) == "col"
+    has_bytes = shape_of(op).get("m", 8) == 16
+    row = _BYTE_ROW if has_bytes else _HALF_ROW
+    width, dtype = row.shape[0], row.dtype
     site = Site(row, 16, c.leaf_of(p).space, True, "stmatrix", op)
     c.pieces.bound(site, p)
     i32 = int_leaf(32)
@@ -218,15 +195,19 @@ def _stmatrix(c: FnCompiler, op: Operation) -> None:
             return
         whole_warps(g, "nvvm.stmatrix")
         warps = g.lanes // 32
-        data = np.zeros((warps, 32, 8), np.int16)
+        data = np.zeros((warps, 32, width), dtype)
         for i, s in enumerate(vals):
-            pair = np.ascontiguousarray(to_lanes(R[s], i32, g.lanes)).view(np.int16).reshape(warps, 32, 2)
-            mat = np.zeros((warps, 8, 8), np.int16)
-            mat[:, GID, 2 * TIG] = pair[:, :, 0]
-            mat[:, GID, 2 * TIG + 1] = pair[:, :, 1]
-            data[:, 8 * i : 8 * i + 8] = mat.transpose(0, 2, 1) if trans else mat
-        g.mask = Mask.of(m.array & (np.tile(LANE, warps) < 8 * num))
-        store(site, g, R[p], data.reshape(g.lanes, 8))
+            held = np.ascontiguousarray(to_lanes(R[s], i32, g.lanes)).view(dtype).reshape(warps, 32, -1)
+            rows = data[:, 8 * i : 8 * i + 8]
+            for e in range(held.shape[2]):
+                if has_bytes:
+                    rows[:, 2 * TIG + e % 2, GID + 8 * (e // 2)] = held[:, :, e]
+                elif is_transposed:
+                    rows[:, 2 * TIG + e, GID] = held[:, :, e]
+                else:
+                    rows[:, GID, 2 * TIG + e] = held[:, :, e]
+        g.mask = Mask.of(m.array & (np.tile(LANE, warps) < 8 * len(vals)))
+        store(site, g, R[p], data.reshape(g.lanes, width))
         g.mask = m
         g.count.progress += 1
 
