@@ -127,7 +127,7 @@ OPS: dict[str, Builder] = {"nvvm.clusterlaunchcontrol.try.cancel": _try_cancel}
 
 
 def _response(text: Text, s: Statement, R: Regs, g: Group, slot: int) -> Array:
-    """Return whether responses were successful. Raises Fault if a lane has anything else than a response."""
+    """Return True for each lane whose request was successful.  Raises Fault if a lane does not hold a response."""
     held = np.asarray(to_lanes(R[slot], text.leaf(slot), g.lanes))
     valid, canceled = _outcomes(held)
     said = f"{s.opcode}: the operand is not a response of try_cancel; load it after the wait on its mbarrier"

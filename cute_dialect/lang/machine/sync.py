@@ -131,7 +131,7 @@ def clc_try_cancel(response: Pointer, ptr: Pointer, multicast: bool = False) -> 
 
 
 def clc_query(response: Pointer) -> tuple[Boolean, Int32, Int32, Int32]:
-    """Return whether a request was successful, and the coordinates of the first block of the canceled cluster.
+    """Return a Boolean for success, and the coordinates of the first block of the canceled cluster.
 
     The coordinates of an unsuccessful request are 0.
     """

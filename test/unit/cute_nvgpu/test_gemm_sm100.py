@@ -87,7 +87,7 @@ def test_wrong_kernels_are_found(change: str) -> None:
 
 
 def _commands() -> list[str]:
-    blocks = re.findall(r"```sh\n(.*?)```", PAGE.partition("## What assembles where")[2], re.DOTALL)
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.partition("## Chips")[2], re.DOTALL)
     return [line for block in blocks for line in block.splitlines()]
 
 
