@@ -267,7 +267,7 @@ def check(
     if not isinstance(args, tuple | list):
         raise UsageError(f"check: args must be a tuple of arguments, as in check(f, (x, y), …), got {_what(args)}")
     if not isinstance(schedules, tuple | list | str):
-        raise UsageError(f"check: schedules must be names of schedules, got {schedules!r}")
+        raise UsageError(f"check: schedules must be names of schedules, as in {_SCHEDULES}, got {schedules!r}")
     before = [_copied(a) for a in args]
     expected = _expected(reference, before, list(inspect.signature(f).parameters))
     for schedule in (schedules,) if isinstance(schedules, str) else schedules:
@@ -323,11 +323,14 @@ def _equivalent(
     from cute_dialect.interp.validation.equivalence import Side, Subject, compare  # late: start-up
 
     arrays = {n: x for n, x in zip(names, problem) if isinstance(x, np.ndarray)}
+    if len(names) != len(problem):
+        raise UsageError(f"assert_equivalent: a problem must have the arguments {', '.join(names)}; got {len(problem)}")
+    if not arrays:
+        raise UsageError("assert_equivalent: a problem has no numpy array, so there are no values to compare")
     unknown = [n for n in fixed if n not in arrays]
-    if unknown or len(names) != len(problem) or not arrays:
+    if unknown:
         raise UsageError(
-            f"assert_equivalent: a problem has the arguments {', '.join(names)}, arrays of numpy among them, and fixed "
-            f"names arrays; got {len(problem)} arguments, arrays {', '.join(arrays) or 'none'}, fixed={list(fixed)}"
+            f"assert_equivalent: fixed names {unknown[0]!r}, which is not an array; arrays: {', '.join(arrays)}"
         )
 
     def run(algebra: Algebra) -> None:

@@ -271,7 +271,9 @@ class PipelineAsync:
 
     def __init__(self, barriers: Any, num_stages: int, producers: int, consumers: int, agent: Agent = Agent.Thread):
         if agent is not Agent.Thread:
-            raise UsageError(f"the consumer group must have Agent.Thread, got Agent.{agent.name}")
+            raise UsageError(
+                f"{type(self).__name__}: the consumer group must have Agent.Thread, got Agent.{agent.name}"
+            )
         self.barriers = barriers
         self.num_stages = num_stages
         self.producers = producers
@@ -518,7 +520,7 @@ class PipelineTmaUmma(PipelineAsync):
         super().__init__(barriers, num_stages, producers, consumers, agent)
         _check_one_block(cta_layout_vmnk, "PipelineTmaUmma")
         if not 1 <= tx_count < 1 << 20:
-            raise UsageError(f"tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
+            raise UsageError(f"PipelineTmaUmma: tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
         self.tx_count = tx_count
 
     def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:

@@ -240,7 +240,9 @@ class ClcDynamicPersistentTileSchedulerParams:
 
     def __init__(self, problem_shape_ntile_mnl: Shape, cluster_shape_mnk: Shape):
         if cluster_shape_mnk[2] != 1:
-            raise UsageError(f"cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}")
+            raise UsageError(
+                f"ClcDynamicPersistentTileSchedulerParams: cluster_shape_mnk must be 1 along K, got {cluster_shape_mnk}"
+            )
         self.problem_shape_ntile_mnl = problem_shape_ntile_mnl
         self.cluster_shape_mn = tuple(cluster_shape_mnk[:2])
 

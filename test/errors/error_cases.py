@@ -390,7 +390,7 @@ MODULES = {
         "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "layout_pictures", "leaf",
         "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
     ),
-    "arch": ("descriptors", "elements", "sm90"),
+    "arch": ("descriptors", "elements", "sm90", "table", "tcgen05_descriptors"),
 }  # fmt: skip
 """Modules that the expressions below use by name; ``L`` parses a layout, ``UNDERSCORE`` is ``_``."""
 
@@ -575,6 +575,30 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
         'tiling.tiled_product(L("(4,4):(1@0,2@0)"), L("2:1"))',
         "expected an injective layout, got (4,4):(1@0,2@0): stride 2 is less than 4, the range that smaller "
         "strides cover",
+    ),
+    (
+        'table.find_mma_sync((16, 8, 16), ("f32", "f16", "f16", "f32")).tile("SFA")',
+        "expected a block-scaled MMA, but the atom has no operands SFA and SFB",
+    ),
+    (
+        "table.find_matrix_copy(4, transposed=True, bits=8)",
+        "expected 1 or 2 matrices of transposed bytes, got 4",
+    ),
+    (
+        'tcgen05_descriptors.InstructionDescriptor("mxf4", "f32", *("f4E2M1FN",) * 2, 128, 64, scale="f32")',
+        "scale factors: expected one of ue4m3, f8E8M0FNU, got f32",
+    ),
+    (
+        'tcgen05_descriptors.InstructionDescriptor.of_bits(0x08400490, "f64")',
+        "kind: expected one of f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4, got 'f64'",
+    ),
+    (
+        'tcgen05_descriptors.InstructionDescriptor.of_bits(0x084004D0, "f16")',
+        "instruction descriptor: reserved bit 6 is set in 0x084004d0",
+    ),
+    (
+        'tcgen05_descriptors.InstructionDescriptor.of_bits(0x084004B0, "f16")',
+        "type of D: expected one of the codes 0, 1, 2, got 3",
     ),
 )
 """Expressions that must fail, and the expected error."""

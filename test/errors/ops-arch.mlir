@@ -310,3 +310,12 @@ func.func @f(%s: !cute.memref<f32, rmem, "2:?">, %d: !cute.memref<f32, rmem, "2:
 //^
   return
 }
+
+// -----
+
+func.func @f(%response: !cute.ptr<i64, smem>, %bar: !cute.ptr<i64, smem>) {
+  // expected-error @below {{'cute_nvgpu.arch.clc_try_cancel' op operand #0 (response) must be aligned to 16 bytes, without a swizzle, got !cute.ptr<i64, smem>}}
+  cute_nvgpu.arch.clc_try_cancel(%response, %bar) : (!cute.ptr<i64, smem>, !cute.ptr<i64, smem>) -> ()
+//^
+  return
+}

@@ -442,3 +442,15 @@ func.func private @f(!cute.tiled_mma<!cute_nvgpu.atom.mma_sync<16x8x16, (f32,f16
 // expected-error @below {{expected align<…> or S<…> after the comma}}
 func.func private @f(!cute.ptr<f32, gmem, "4:1">)
 //                                        ^
+
+// -----
+
+// expected-error @below {{the element f16 has 16 bits; from = b6x16_p32 makes elements of 8}}
+func.func private @f(!cute_nvgpu.atom.ldsm<val_type = f16, num_matrices = 2, n, from = b6x16_p32>)
+//                                                    ^
+
+// -----
+
+// expected-error @below {{the number of matrices is 4; transposed bytes have 1 or 2}}
+func.func private @f(!cute_nvgpu.atom.ldsm<val_type = i8, num_matrices = 4, t>)
+//                                                                       ^

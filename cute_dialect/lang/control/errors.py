@@ -18,13 +18,13 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.errors import CompileError, Place
+from cute_dialect.errors import CompileError, Place, UsageError
 from cute_dialect.lang.control.branches import Lost, regions
 from cute_dialect.lang.rewrite.convert import is_converted
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.rewrite.source import is_convertible, parsed
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, UnboundError
-from cute_dialect.lang.tracing.source_location import is_machinery, is_user_code, place_at
+from cute_dialect.lang.tracing.source_location import is_library, is_machinery, is_user_code, place_at
 
 if TYPE_CHECKING:
     from cute_dialect.lang.rewrite.analysis import Site
@@ -55,12 +55,14 @@ def as_ours(error: Exception, at: TracebackType | None) -> CompileError | None:
     users = [n for n, (frame, _) in enumerate(frames) if is_user_code(frame.f_code)]
     if not users or isinstance(error, StopIteration | StopAsyncIteration):
         return None
-    frame, index = frames[users[-1]]
     inner = [f.f_code for f, _ in frames[users[-1] + 1 :]]
     if any(map(is_machinery, inner)) and not _is_said(error, *frames[-1]):
         return None
+    frame, index = frames[next((n for n in reversed(users) if not is_library(frames[n][0].f_code)), users[-1])]
     place = place_at(frame.f_code, index)
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, UsageError):
+        text = str(error)
     return _made(error, text, _hint(error, frame, place), place)
 
 

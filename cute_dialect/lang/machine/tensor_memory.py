@@ -219,7 +219,9 @@ def tmem_columns(tensor: Tensor) -> int:
     what = "find_tmem_tensor_col_offset"
     given = tensor_operand(tensor, what, "tensor")
     if given.memspace != AddressSpace.tmem or not isinstance(given.payload, Layout):
-        raise KernelTypeError("F251", f"{what}: the tensor must be in tensor memory, got {given!r}")
+        raise KernelTypeError(
+            "F251", f"{what}: the tensor must be in tensor memory, as the result of make_fragment_C; got {given!r}"
+        )
     lane, column = strides(given.element_type.width)
     shape, stride = list(leaves(given.payload.shape)), list(leaves(given.payload.stride))
     last = 0

@@ -668,7 +668,9 @@ def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: An
         raise KernelTypeError("F254", f"{what}: mma must be a tiled MMA, got {mma!r}")
     operands = _operands(atom, what, d, a, b)
     if isinstance(accumulate, Numeric) and not accumulate.is_static:
-        raise KernelTypeError("F254", f"{what}: accumulate must be known at compile time")
+        raise KernelTypeError(
+            "F254", f"{what}: accumulate must be known at compile time", hint="clear D and always accumulate"
+        )
     properties = {} if accumulate else {"accumulate": BoolAttr.from_bool(False)}
     ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(thread)]
     try:

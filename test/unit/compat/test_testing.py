@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,15 @@ import pytest
 import cute_dialect.lang as cute
 from cute_dialect.lang import testing
 from cute_dialect.lang.calls import autotune
-from cute_dialect.lang.testing import CantImplementError, JitArguments, benchmark, check, get_workspace_count, tune
+from cute_dialect.lang.testing import (
+    CantImplementError,
+    JitArguments,
+    assert_equivalent,
+    benchmark,
+    check,
+    get_workspace_count,
+    tune,
+)
 
 
 @cute.kernel
@@ -141,6 +150,31 @@ def test_check_rejects_arguments_that_are_not_a_tuple() -> None:
         check(double, x, y)
     with pytest.raises(cute.UsageError, match=r"^check: f must be a host function, got 3"):
         check(3, (x, y))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_check_rejects_schedules_that_are_not_names() -> None:
+    with pytest.raises(cute.UsageError, match=r"^check: schedules must be names .*'round-robin', .*, got 3"):
+        check(double, arrays(), schedules=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+EQUIVALENCES: dict[str, Callable[[], object]] = {
+    "f and reference must be functions": lambda: assert_equivalent(double, 3, [arrays()]),  # type: ignore
+    "problems must be a list with the arguments of each call": lambda: assert_equivalent(double, double, arrays()),
+    'field and runs must be "auto" or positive integers, got auto, 0': (
+        lambda: assert_equivalent(double, double, [arrays()], runs=0)
+    ),
+    "a problem must have the arguments x, y; got 1": lambda: assert_equivalent(double, double, [arrays()[:1]]),
+    "a problem has no numpy array": lambda: assert_equivalent(double, double, [(1, 2)]),
+    "fixed names 'z', which is not an array; arrays: x, y": (
+        lambda: assert_equivalent(double, double, [arrays()], fixed=["z"])
+    ),
+}
+
+
+@pytest.mark.parametrize("message", EQUIVALENCES)
+def test_assert_equivalent_rejects_wrong_arguments(message: str) -> None:
+    with pytest.raises(cute.UsageError, match=f"^assert_equivalent: {re.escape(message)}"):
+        EQUIVALENCES[message]()
 
 
 def test_prefixes_of_names() -> None:
