@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,13 +83,20 @@ def build_gemm_fallback(folder: str, chip: str) -> list[str]:
     return said
 
 
-def build_atoms(folder: str, chip: str) -> list[str]:
-    """Build one kernel per atom into ``copy_atoms`` and ``mma_atoms_…`` and return the output of ptxas."""
+def build_copy_atoms(folder: str, chip: str) -> list[str]:
+    """Build one kernel per copy atom into ``copy_atoms`` and return the output of ptxas."""
     sys.path.insert(0, str(TEST / "support"))
     import copy_atom_kernels
+
+    return [copy_atom_kernels.build(folder, chip)]
+
+
+def build_mma_atoms(folder: str, chip: str) -> list[str]:
+    """Build one kernel per MMA atom into ``mma_atoms/KIND`` and return the output of ptxas."""
+    sys.path.insert(0, str(TEST / "support"))
     import mma_atom_kernels
 
-    return [copy_atom_kernels.build(folder, chip), *mma_atom_kernels.build(folder, chip)]
+    return mma_atom_kernels.build(str(Path(folder) / "mma_atoms"), chip)
 
 
 def build_sync(folder: str, chip: str) -> list[str]:
@@ -297,19 +305,25 @@ def build_attention(folder: str, chip: str) -> list[str]:
         return list(pool.map(_compiled_rows, jobs))
 
 
-def build_add(folder: str, chip: str) -> list[str]:
-    """Build the elementwise additions and return the output of ptxas."""
-    from cute_dialect.tools.bench.cases.elementwise import build_add
+def build_shipped(folder: str, chip: str, *, name: str) -> list[str]:
+    """Build the kernels of ``cute-bench NAME`` into ``NAME`` and return the output of ptxas."""
+    from cute_dialect.tools.bench.cases.all import PARTS as SHIPPED
 
-    return build_add(folder, chip)
+    build = SHIPPED[name].build
+    assert build is not None
+    return build(str(Path(folder) / name), chip)
 
 
-PARTS = (
-    build_gemm, build_plans, build_sweep, build_types, build_sync, build_attention, build_atoms, build_type_kernels,
-    build_op_rows, build_grouped, build_fused, build_torch, build_repeated, build_several, build_gemm_fallback,
-    build_tma, build_im2col, build_negate, build_add, build_elementwise, build_conv, build_export, build_autotune,
-)  # fmt: skip
-"""Build steps, the longest first. Each runs in its own process."""
+PARTS: dict[str, Callable[[str, str], list[str]]] = {
+    "gemm": build_gemm, "plans": build_plans, "sweep": build_sweep, "types": build_types, "sync": build_sync,
+    "attention": build_attention, "copy_atoms": build_copy_atoms, "mma_atoms": build_mma_atoms,
+    "type_kernels": build_type_kernels, "op_rows": build_op_rows, "grouped": build_grouped, "fused": build_fused,
+    "torch": build_torch, "repeated": build_repeated, "several": build_several, "gemm_fallback": build_gemm_fallback,
+    "tma": build_tma, "im2col": build_im2col, "negate": build_negate, "elementwise": build_elementwise,
+    "conv": build_conv, "export": build_export, "autotune": build_autotune,
+    **{n: partial(build_shipped, name=n) for n in ("elementwise_add", "transpose", "rows", "sgemm", "gemm_sm80")},
+}  # fmt: skip
+"""Folder below DIR -> function that builds it.  The longest come first; each runs in its own process."""
 
 
 def main() -> int:
@@ -320,7 +334,7 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     with ProcessPoolExecutor(min(len(PARTS), os.cpu_count() or 1), get_context("spawn")) as pool:
-        running = {pool.submit(part, options.folder, options.chip): part.__name__ for part in PARTS}
+        running = {pool.submit(build, options.folder, options.chip): part for part, build in PARTS.items()}
         for done in as_completed(running):
             try:
                 print("\n".join(done.result()), flush=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,45 +41,56 @@ def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Ite
     return None
 
 
-@pytest.fixture(scope="module")
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the kernels that the test module names in ``FOLDER``.
-
-    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there (``python test/gpu/build.py DIR``). Otherwise they
-    are built now.
-    """
-    name: str = request.module.FOLDER
-    given = os.environ.get("CUTE_GPU_ARTIFACTS")
-    if given:
-        return Path(given) / name
-    if find_spec("xdsl") is None or find_spec("mlir") is None:
-        pytest.skip(
-            "NOT RUN: no compiler; build on another machine (python test/gpu/build.py DIR) and set "
-            "CUTE_GPU_ARTIFACTS=DIR"
-        )
-    import build
-
-    made = tmp_path_factory.mktemp(name)
-    getattr(build, f"build_{name}")(str(made), "sm_90a")
-    return made / name
-
-
 @pytest.fixture(scope="session")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return compiled kernels, as ``cute-bench elementwise_add --build`` builds them.
+def built(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Callable[[str], Path]:
+    """Return a function that returns the folder of a part of ``build.py``, for example ``built("tma")``.
 
-    If ``CUTE_GPU_ARTIFACTS`` is set, they come from there. Otherwise they are built now.
+    If ``CUTE_GPU_ARTIFACTS`` is set, the part comes from there (``python test/gpu/build.py DIR``).  Otherwise the first
+    test that needs the part builds it; workers of pytest-xdist share it.
     """
     given = os.environ.get("CUTE_GPU_ARTIFACTS")
-    if given:
-        return Path(given)
-    if find_spec("xdsl") is None or find_spec("mlir") is None:
-        pytest.skip(
-            "NOT RUN: no compiler; build on another machine (cute-bench elementwise_add --build DIR) and set "
-            "CUTE_GPU_ARTIFACTS=DIR"
-        )
-    from cute_dialect.tools.bench.cases.elementwise import build_add
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent / "kernels" if hasattr(request.config, "workerinput") else base / "kernels"
 
-    folder = tmp_path_factory.mktemp("artifacts")
-    build_add(str(folder), "sm_90a")
-    return folder
+    def folder_of(part: str) -> Path:
+        if given:
+            folder = Path(given) / part
+            assert folder.exists(), f"{folder} is missing; build it: python test/gpu/build.py {given}"
+            return folder
+        if find_spec("xdsl") is None or find_spec("mlir") is None:
+            pytest.skip(
+                "NOT RUN: no compiler; build on another machine (python test/gpu/build.py DIR) and set "
+                "CUTE_GPU_ARTIFACTS=DIR"
+            )
+        import build
+
+        shared.mkdir(exist_ok=True)
+        with open(shared / f"{part}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (shared / f"{part}.done").exists():
+                build.PARTS[part](str(shared), "sm_90a")
+                (shared / f"{part}.done").touch()
+        return shared / part
+
+    return folder_of
+
+
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, built: Callable[[str], Path]) -> Path:
+    """Return the folder of the part of ``build.py`` that the test module names in ``FOLDER``."""
+    name: str = request.module.FOLDER
+    return built(name)
+
+
+@pytest.fixture
+def prebuilt(built: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that makes operations load the kernels of a part of ``build.py``.
+
+    Without ``CUTE_GPU_ARTIFACTS`` it does nothing: each call compiles the kernel that it needs.
+    """
+
+    def use(part: str) -> None:
+        if os.environ.get("CUTE_GPU_ARTIFACTS"):
+            monkeypatch.setenv("CUTE_KERNELS", str(built(part)))
+
+    return use

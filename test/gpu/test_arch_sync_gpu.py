@@ -10,13 +10,12 @@ from sync_kernels import CASES
 
 from cute_dialect.runtime import load
 
+FOLDER = "sync"
+
 
 @pytest.mark.parametrize("name", CASES)
-def test_op(artifacts: Path, name: str) -> None:
-    folder = artifacts / "sync" / name
-    if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it with test/gpu/build.py {artifacts}")
-    k = load(folder).kernel("k")
+def test_op(folder: Path, name: str) -> None:
+    k = load(folder / name).kernel("k")
 
     def run(text: str, *arguments: np.ndarray, grid: int, threads: int) -> None:
         k(*arguments, grid=(grid, 1, 1), block=(threads, 1, 1))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,11 +17,8 @@ from cute_dialect import op  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "conv").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/conv is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "conv"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("conv")
 
 
 def integers(*shape: int) -> Any:

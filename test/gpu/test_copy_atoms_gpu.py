@@ -11,12 +11,11 @@ from copy_atoms_support import run_case
 
 from cute_dialect.runtime import load
 
+FOLDER = "copy_atoms"
+
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: c.name)
-def test_each_atom_moves_what_its_table_says(artifacts: Path, case: CopyCase) -> None:
-    folder = artifacts / "copy_atoms"
-    if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it with python test/gpu/build.py {artifacts}")
+def test_each_atom_moves_what_its_table_says(folder: Path, case: CopyCase) -> None:
     source, out, expected = run_case(case)
     load(folder).kernel(case.name)(source, out, grid=(1, 1, 1))
     assert np.array_equal(out.view(f"u{out.itemsize}"), expected.view(f"u{out.itemsize}"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,11 +24,8 @@ LIMITS = {
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "elementwise").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/elementwise is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "elementwise"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("elementwise")
 
 
 def tensors(call: Call, m: int, n: int, gap: int, offset: int) -> list[Any]:

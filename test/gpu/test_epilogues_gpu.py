@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +18,8 @@ TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "bo
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "fused").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/fused is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "fused"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("fused")
 
 
 def integers(x: FakeTensor) -> torch.Tensor:

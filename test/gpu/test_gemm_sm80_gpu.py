@@ -10,16 +10,13 @@ from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
 from cute_dialect.tools.bench.cases.gemm_without_wgmma import CHECKS, check, configs, repeat
 
+FOLDER = "gemm_sm80"
+
 
 @pytest.fixture(scope="module", params=list(configs()))
-def module(request: pytest.FixtureRequest, artifacts: Path) -> tuple[str, CompiledModule]:
+def module(request: pytest.FixtureRequest, folder: Path) -> tuple[str, CompiledModule]:
     pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    folder = artifacts / "gemm_sm80" / request.param
-    if not folder.exists():
-        pytest.skip(
-            f"NOT RUN: {folder} is missing; build it with cute-bench gemm_sm80 --build {artifacts / 'gemm_sm80'}"
-        )
-    return request.param, load(folder)
+    return request.param, load(folder / request.param)
 
 
 @pytest.mark.parametrize("case", CHECKS, ids=str)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,11 +16,8 @@ from cute_dialect.op.functions import grouped as functions  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "grouped").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/grouped is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "grouped"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("grouped")
 
 
 def wanted(case: Case, a: Any, b: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,11 +18,8 @@ from cute_dialect.op.functions import scaled as of_scaled  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "repeated").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/repeated is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "repeated"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("repeated")
 
 
 def count() -> int:

@@ -10,10 +10,12 @@ from cute_dialect.runtime import load
 
 torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
+FOLDER = "elementwise_add"
 
-def test_a_graph_of_two_launches(artifacts: Path) -> None:
+
+def test_a_graph_of_two_launches(folder: Path) -> None:
     """A call and a bound launch that reads its result are captured and replayed on new data."""
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(65, 1024, device="cuda") for _ in range(2))
     c, d = torch.empty_like(a), torch.empty_like(a)
     second = k.bind(c, b, d)
@@ -34,9 +36,9 @@ def test_a_graph_of_two_launches(artifacts: Path) -> None:
         assert torch.equal(d, a + b + b)
 
 
-def test_a_graph_keeps_its_addresses(artifacts: Path) -> None:
+def test_a_graph_keeps_its_addresses(folder: Path) -> None:
     """Later calls with other arrays do not change the addresses in a captured graph."""
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b, c, other = (torch.randn(64, 512, device="cuda") for _ in range(4))
     k(a, b, c)
     graph = torch.cuda.CUDAGraph()
@@ -50,9 +52,9 @@ def test_a_graph_keeps_its_addresses(artifacts: Path) -> None:
     assert torch.equal(other, a + a)
 
 
-def test_launches_do_not_wait(artifacts: Path) -> None:
+def test_launches_do_not_wait(folder: Path) -> None:
     """A launch queued behind a long-running kernel returns before that kernel ends."""
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
     bound = k.bind(a, b, c)
@@ -69,8 +71,8 @@ def test_launches_do_not_wait(artifacts: Path) -> None:
     assert torch.equal(c, a + b)
 
 
-def test_bound_launches_follow_streams(artifacts: Path) -> None:
-    k = load(artifacts / "f32-stream").kernel("add")
+def test_bound_launches_follow_streams(folder: Path) -> None:
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
     bound = k.bind(a, b, c)
@@ -86,8 +88,8 @@ def test_bound_launches_follow_streams(artifacts: Path) -> None:
         assert torch.equal(c, a + b + 1)
 
 
-def test_many_shapes_in_turn(artifacts: Path) -> None:
-    k = load(artifacts / "f32-stream").kernel("add")
+def test_many_shapes_in_turn(folder: Path) -> None:
+    k = load(folder / "f32-stream").kernel("add")
     cases = [(torch.randn(m, n, device="cuda"), torch.randn(m, n, device="cuda")) for m in (1, 33) for n in (4, 5, 640)]
     for _ in range(3):
         for a, b in cases:
@@ -96,11 +98,11 @@ def test_many_shapes_in_turn(artifacts: Path) -> None:
             assert torch.equal(c, a + b)
 
 
-def test_from_another_thread(artifacts: Path) -> None:
+def test_from_another_thread(folder: Path) -> None:
     """A launch from a thread without a current CUDA context succeeds."""
     import threading
 
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.zeros_like(a)
     k(a, b, c)
@@ -113,11 +115,11 @@ def test_from_another_thread(artifacts: Path) -> None:
     assert torch.equal(c, a + b)
 
 
-def test_from_two_threads_at_once(artifacts: Path) -> None:
+def test_from_two_threads_at_once(folder: Path) -> None:
     """Concurrent launches from two threads use separate parameter buffers."""
     import threading
 
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     mine = [torch.full_like(a, float("nan")) for _ in range(2)]
     others = [torch.randn_like(a) for _ in range(2)]
@@ -140,11 +142,11 @@ def test_from_two_threads_at_once(artifacts: Path) -> None:
         assert torch.equal(c, a + other)
 
 
-def test_under_another_context(artifacts: Path) -> None:
+def test_under_another_context(folder: Path) -> None:
     """A launch uses the GPU's primary context even if another context is current, and leaves that context current."""
     import ctypes
 
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
     bound = k.bind(a, b, c)
@@ -163,10 +165,10 @@ def test_under_another_context(artifacts: Path) -> None:
         assert torch.equal(c, a + b)
 
 
-def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
+def test_tensors_of_another_gpu_than_the_current(folder: Path) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("NOT RUN: one GPU here, this needs two")
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     for _ in range(3):
         for number in (0, 1):
             a, b = (torch.randn(64, 512, device=f"cuda:{number}") for _ in range(2))
@@ -177,11 +179,11 @@ def test_tensors_of_another_gpu_than_the_current(artifacts: Path) -> None:
             assert torch.cuda.current_device() == 0
 
 
-def test_like_calls_are_told_from_others(artifacts: Path) -> None:
+def test_like_calls_are_told_from_others(folder: Path) -> None:
     """Cached calls are found by dtype, device and shape. Gradients, inference mode and repeated tensors are ignored."""
     from cute_dialect.runtime.launch_plan import LaunchError
 
-    k = load(artifacts / "f32-stream").kernel("add")
+    k = load(folder / "f32-stream").kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.empty_like(a)
     k(a, b, c)
@@ -204,7 +206,7 @@ def test_like_calls_are_told_from_others(artifacts: Path) -> None:
     assert torch.equal(c, a + b)
 
 
-def test_handles_of_cuda_python_pass_both_ways(artifacts: Path) -> None:
+def test_handles_of_cuda_python_pass_both_ways(folder: Path) -> None:
     """Launches accept streams and memory of cuda-python, and cuda-python can launch the handles of a loaded module."""
     from cuda.bindings import driver as bindings
 
@@ -214,7 +216,7 @@ def test_handles_of_cuda_python_pass_both_ways(artifacts: Path) -> None:
         assert int(result[0]) == 0, result[0]  # type: ignore[call-overload]
         return result[1] if len(result) > 1 else None
 
-    module = load(artifacts / "f32-stream")
+    module = load(folder / "f32-stream")
     k = module.kernel("add")
     a, b = (torch.randn(64, 512, device="cuda") for _ in range(2))
     c = torch.full_like(a, float("nan"))

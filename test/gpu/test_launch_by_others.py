@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,9 +18,6 @@ import pytest
 
 from cute_dialect.runtime import load
 from cute_dialect.runtime.arrays import ArrayView
-
-FOLDER = "tma"
-"""Folder of the kernels; see ``folder``."""
 
 ROWS, COLUMNS, LD = 300, 520, 528
 
@@ -118,18 +116,18 @@ check(to_cpu(on_gpu[1], b), a, b)
 """
 
 KERNELS = {
-    "add": ("artifacts", "f32-stream", "add", ["f32"] * 3, ADD),
-    "tma": ("folder", "tma_copy", "launch", ["f16"] * 2, TMA),
+    "add": ("elementwise_add", "f32-stream", "add", ["f32"] * 3, ADD),
+    "tma": ("tma", "tma_copy", "launch", ["f16"] * 2, TMA),
 }
 
 
 @pytest.mark.parametrize("by", ["cuda-python", "cupy"])
 @pytest.mark.parametrize("which", KERNELS)
-def test_nothing_of_ours_is_needed(request: pytest.FixtureRequest, which: str, by: str) -> None:
+def test_nothing_of_ours_is_needed(built: Callable[[str], Path], which: str, by: str) -> None:
     if by == "cupy" and find_spec("cupy") is None:
         pytest.skip("NOT RUN: CuPy is not installed here (pip install cupy-cuda12x or cupy-cuda13x)")
-    fixture, kernel, name, dtypes, body = KERNELS[which]
-    compiled: Path = request.getfixturevalue(fixture) / kernel
+    part, kernel, name, dtypes, body = KERNELS[which]
+    compiled = built(part) / kernel
     views = [ArrayView(1 << 32, (ROWS, COLUMNS), (LD, 1), dtype, 0, "cuda", None) for dtype in dtypes]
     plan = load(compiled).kernel(name).plan(*views)
     assert plan.shape.cluster is None and len(plan.packed.buffers) == len(plan.params)

@@ -15,32 +15,27 @@ from mma_atoms_support import register_arrays, sparse_arrays, wgmma_arrays, wgmm
 from cute_dialect.runtime import load
 from cute_dialect.runtime.launch import CompiledModule
 
-
-def compiled(artifacts: Path, name: str) -> CompiledModule:
-    folder = artifacts / f"mma_atoms_{name}"
-    if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it: python test/gpu/build.py {artifacts}")
-    return load(folder)
+FOLDER = "mma_atoms"
 
 
 @pytest.fixture(scope="module")
-def registers(artifacts: Path) -> CompiledModule:
-    return compiled(artifacts, "registers")
+def registers(folder: Path) -> CompiledModule:
+    return load(folder / "registers")
 
 
 @pytest.fixture(scope="module")
-def sparse(artifacts: Path) -> CompiledModule:
-    return compiled(artifacts, "sparse")
+def sparse(folder: Path) -> CompiledModule:
+    return load(folder / "sparse")
 
 
 @pytest.fixture(scope="module")
-def wgmma(artifacts: Path) -> CompiledModule:
-    return compiled(artifacts, "wgmma")
+def wgmma(folder: Path) -> CompiledModule:
+    return load(folder / "wgmma")
 
 
 @pytest.fixture(scope="module")
-def wgmma_sparse(artifacts: Path) -> CompiledModule:
-    return compiled(artifacts, "wgmma_sparse")
+def wgmma_sparse(folder: Path) -> CompiledModule:
+    return load(folder / "wgmma_sparse")
 
 
 @pytest.mark.parametrize("case", list(register_cases()), ids=lambda c: c.name)

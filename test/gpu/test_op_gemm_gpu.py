@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -14,11 +14,8 @@ from cute_dialect.op.functions import gemm  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "gemm").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/gemm is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "gemm"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("gemm")
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,11 +22,8 @@ EPS = 1e-5
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "op_rows").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/op_rows is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "op_rows"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("op_rows")
 
 
 def close(element: str, got: torch.Tensor, wanted: torch.Tensor, more: float = 0.0) -> None:

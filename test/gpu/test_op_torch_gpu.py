@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,8 @@ from cute_dialect.op.functions import gemm  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def kernels(artifacts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Return the prebuilt kernels (``python test/gpu/build.py DIR``)."""
-    if not (artifacts / "torch").exists():
-        pytest.skip(f"NOT RUN: {artifacts}/torch is missing; build it: python test/gpu/build.py {artifacts}")
-    monkeypatch.setenv("CUTE_KERNELS", str(artifacts / "torch"))
+def _prebuilt(prebuilt: Callable[[str], None]) -> None:
+    prebuilt("torch")
 
 
 def operands() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -12,12 +12,12 @@ from cute_dialect.tools.bench.cases.rows import CASES, CHECKS, Case, check
 KERNELS = {c.folder: c for c in CASES}
 
 
+FOLDER = "rows"
+
+
 @pytest.mark.parametrize("case", KERNELS.values(), ids=list(KERNELS))
-def test_rows(artifacts: Path, case: Case) -> None:
+def test_rows(folder: Path, case: Case) -> None:
     pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
-    folder = artifacts / "rows" / case.folder
-    if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it with cute-bench rows --build {artifacts / 'rows'}")
-    kernel = load(folder).kernel(case.op)
+    kernel = load(folder / case.folder).kernel(case.op)
     chosen = [check(kernel, case, *shape) for shape in CHECKS]
     assert chosen == [f"{case.op}_v", f"{case.op}_v", case.op, case.op]

@@ -18,6 +18,7 @@ from cute_dialect.tools.bench.cases import rows as bench_rows  # noqa: E402
 from cute_dialect.tools.bench.cases.gemm import Runner  # noqa: E402
 
 Run = Callable[[], None]
+Built = Callable[[str], Path]
 ODD = random.Random(20)
 SHAPES = [tuple(ODD.randrange(1, 1200) | 1 for _ in range(3)) for _ in range(50)]
 """(M, N, K), all odd, so that neither TMA nor 16-byte ``cp.async`` can load the rows."""
@@ -34,22 +35,10 @@ OTHERS = {
 }  # fmt: skip
 
 
-def found(artifacts: Path, name: str) -> Path:
-    """Return the folder of a compiled kernel. Skip the test if it does not exist."""
-    folder = artifacts / name
-    if not folder.exists():
-        part = name.partition("/")[0]
-        pytest.skip(f"NOT RUN: {folder} is missing; build it with cute-bench {part} --build {artifacts / part}")
-    return folder
-
-
 @pytest.mark.parametrize("k_major", [True, False], ids=["B along K", "B along N"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_odd_shapes(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int], k_major: bool
-) -> None:
-    name = f"f16-128x128x32-3-{'kk' if k_major else 'km'}"
-    monkeypatch.setenv("CUTE_KERNELS", str(found(artifacts, f"gemm_sm80/{name}").parent))
+def test_odd_shapes(built: Built, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int], k_major: bool) -> None:
+    monkeypatch.setenv("CUTE_KERNELS", str(built("gemm_sm80")))
     m, n, k = shape
     torch.manual_seed(m + n + k)
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
@@ -86,9 +75,9 @@ def sm90() -> dict[str, Choice]:
 
 
 @pytest.mark.parametrize("name", list(sm90()))
-def test_gemm_sm90_repeats(artifacts: Path, name: str) -> None:
+def test_gemm_sm90_repeats(built: Built, name: str) -> None:
     choice = sm90()[name]
-    run = Runner(choice, load(found(artifacts, f"gemm/{name}")))
+    run = Runner(choice, load(built("gemm") / name))
     c = choice.config
     rows = 16 if choice.skinny is not None else 128 if choice.parts > 1 else 1024
     problem = Problem(rows, 1024, 2048, c.element, c.output, *choice.majors)
@@ -97,17 +86,17 @@ def test_gemm_sm90_repeats(artifacts: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "element", "n"), ROWS)
-def test_rows_repeat(artifacts: Path, op: str, element: str, n: int) -> None:
+def test_rows_repeat(built: Built, op: str, element: str, n: int) -> None:
     case = bench_rows.Case(op, element, n, max(300, (1 << 22) // n))
-    kernel = load(found(artifacts, f"rows/{case.folder}")).kernel(op)
+    kernel = load(built("rows") / case.folder).kernel(op)
     data = bench_rows.Data(case, case.rows)
     same_bits(data.y, lambda: kernel(*data.given))
 
 
 @pytest.mark.parametrize("name", list(OTHERS))
-def test_others_repeat(artifacts: Path, name: str) -> None:
+def test_others_repeat(built: Built, name: str) -> None:
     family, _, variant = name.partition("/")
-    kernel = load(found(artifacts, name)).kernel(OTHERS[name])
+    kernel = load(built(family) / variant).kernel(OTHERS[name])
     dtype = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}.get(variant.split("-")[0])
     torch.manual_seed(1)
     a, b = (torch.randn(777, 520, device="cuda").to(dtype or torch.float32) for _ in range(2))

@@ -23,12 +23,12 @@ DTYPES = {
 }  # fmt: skip
 
 
+FOLDER = "type_kernels"
+
+
 @pytest.fixture
-def kernels(artifacts: Path) -> Any:
-    """Return the kernels by name (``python test/gpu/build.py DIR``)."""
-    folder = artifacts / "type_kernels"
-    if not folder.exists():
-        pytest.skip(f"NOT RUN: {folder} is missing; build it: python test/gpu/build.py {artifacts}")
+def kernels(folder: Path) -> Any:
+    """Return a function from names to kernels."""
     return lambda name: load(str(folder / name)).kernel("launch")
 
 

@@ -356,10 +356,7 @@ def shared(source: Any, major: str, element: str, width: int) -> Any:
 
 
 def build(folder: str, chip: str = "sm_90a") -> list[str]:
-    """Compile the kernels into folders below ``folder`` and return the output of ptxas.
-
-    The folders are ``mma_atoms_registers``, ``…_sparse``, ``…_wgmma`` and ``…_wgmma_sparse``.
-    """
+    """Compile the kernels into ``folder/{registers,sparse,wgmma,wgmma_sparse}`` and return the output of ptxas."""
     import os
 
     from cute_dialect.pipelines import compile as compile_cute
@@ -372,9 +369,8 @@ def build(folder: str, chip: str = "sm_90a") -> list[str]:
         ("wgmma", wgmma_cases()),
         ("wgmma_sparse", wgmma_sparse_cases()),
     ):
-        folder_name = os.path.join(folder, f"mma_atoms_{name}")
         module = compile_cute(kernels(cases), chip=chip, features="+ptx87", filename=f"mma_atoms_{name}.mlir")
-        save_artifact(module.artifact._replace(stages=()), folder_name)
+        save_artifact(module.artifact._replace(stages=()), os.path.join(folder, name))
         reports.append(module.report.strip())
     return reports
 
