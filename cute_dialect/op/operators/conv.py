@@ -165,7 +165,7 @@ def backward(ctx: Context, grad: Tensor | None, of_sums: Tensor | None = None) -
     x, f, bias, c, kept = ctx.saved_tensors
     alpha, sums = ctx.sums["alpha"], {**ctx.sums, "activation": ""}
     grad, columns = activation_gradient(
-        grad, of_sums, ctx.sums["activation"], kept,
+        "conv", grad, of_sums, ctx.sums["activation"], kept,
         lambda dtype: CUTE.conv(x, f, bias, c, *ctx.window, dtype=dtype, **sums, **ctx.more),
         CUTE.conv_slope, ctx.more["device"],
     )  # fmt: skip

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from cute_dialect.op.arrays.dtypes import element_name
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError
 from cute_dialect.op.functions import gemm
 from cute_dialect.op.problems.operands import check_addends
 from cute_dialect.op.torch.gradients import (
@@ -34,6 +34,7 @@ from cute_dialect.op.torch.gradients import (
     kept_element,
     kept_type,
     result_dtype,
+    second_derivative_error,
     summed,
 )
 from cute_dialect.op.torch.registry import CUTE
@@ -186,7 +187,7 @@ def backward(call: str) -> Callable[..., tuple[Tensor | None, ...]]:
         activation, alpha, beta = options.pop("activation"), options.pop("alpha"), options.pop("beta")
         product, derivative = getattr(CUTE, call), getattr(CUTE, f"{call}_slope")
         grad, columns = activation_gradient(
-            grad, of_sums, activation, kept,
+            call, grad, of_sums, activation, kept,
             lambda dtype: product(a, b, c, bias, alpha=alpha, beta=beta, dtype=dtype, **options),
             derivative, options["device"],
         )  # fmt: skip
@@ -207,9 +208,7 @@ def no_second_derivative(call: str) -> Callable[..., Never]:
     """Return the gradient of a derivative of activations, which raises UnsupportedError."""
 
     def refuse(*_: object) -> Never:
-        raise UnsupportedError(
-            f"{call}: an activation has no second derivative; apply the activation with torch instead"
-        )
+        raise second_derivative_error(call)
 
     return refuse
 

@@ -25,7 +25,7 @@ from cute_dialect.op.execute.recording import is_eager, needs_gradients
 from cute_dialect.op.problems.conv import NAMES, ConvOptions, window_of, wrong_rank
 from cute_dialect.op.problems.grouped import GROUPS
 from cute_dialect.op.torch.autograd import Context, apply_of, node_of
-from cute_dialect.op.torch.gradients import activation_gradient, by_column, summed, torch_dtype
+from cute_dialect.op.torch.gradients import activation_gradient, by_column, second_derivative_error, summed, torch_dtype
 from cute_dialect.op.torch.registry import CUTE, differentiates, load_table
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -190,11 +190,11 @@ def _backward(ctx: Context, grad: Tensor | None, of_sums: Any = None) -> tuple[T
     if grad is None or of_sums is not None:
         if grad is None and of_sums is None:
             return (None,) * 6
-        raise UnsupportedError(
-            "linear: an activation has no second derivative; apply the activation with torch instead"
-        )
+        raise second_derivative_error("linear")
     kept = _as_rows(kept) if activation == "relu" else kept
-    g, columns = activation_gradient(_as_rows(grad), None, activation, kept, lambda _: kept, CUTE.mm_slope, device)
+    g, columns = activation_gradient(
+        "linear", _as_rows(grad), None, activation, kept, lambda _: kept, CUTE.mm_slope, device
+    )
     assert g is not None
     factor = g if g.dtype == x.dtype else g.to(x.dtype)
     factor = factor if 1 in factor.stride() else factor.contiguous()

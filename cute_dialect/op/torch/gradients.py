@@ -330,12 +330,15 @@ def keep_operands(
 
 
 def activation_gradient(
-    grad: torch.Tensor | None, of_sums: torch.Tensor | None, activation: str, kept: torch.Tensor | None,
+    call: str, grad: torch.Tensor | None, of_sums: torch.Tensor | None, activation: str, kept: torch.Tensor | None,
     recompute: Callable[[torch.dtype], torch.Tensor], derivative: Callable[..., Any], device: str,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:  # fmt: skip
     """Return the gradient of the operand of an activation, and its column sums if a kernel has computed them.
 
+    Raises UnsupportedError if second derivatives need the graph of the operand, which replayed calls do not have.
+
     Args:
+        call: name of the public function.
         grad: gradient of the result, None for zero.
         of_sums: gradient of the operand as a second result of the call; None for zero.
         kept: the result of relu, or the operand of another activation; None to recompute it.
@@ -347,11 +350,18 @@ def activation_gradient(
         assert kept is not None
         grad = torch.where(kept > 0, grad, 0)
     elif grad is not None and activation:
+        if kept is not None and torch.is_grad_enabled() and not kept.requires_grad:
+            raise second_derivative_error(call)
         kept = recompute(grad.dtype) if kept is None else kept
         grad, columns = derivative(grad, kept, activation, device)
     if of_sums is None:
         return grad, columns
     return of_sums if grad is None else grad + of_sums, None
+
+
+def second_derivative_error(call: str) -> UnsupportedError:
+    """Return the error for a second derivative of a function with an activation."""
+    return UnsupportedError(f"{call}: an activation has no second derivative; apply the activation with torch instead")
 
 
 def factor_gradients(

@@ -398,6 +398,45 @@ def test_autocast_replays_conversions(seen: Seen, monkeypatch: pytest.MonkeyPatc
     assert found.dtype == want.dtype and torch.equal(found, want)
 
 
+def second_derivatives(call: Callable[..., Any], dtype: Any, autocasts: bool) -> tuple[Any, ...]:
+    """Return second derivatives of a GEMM, with gradients outside of autocast as in training."""
+    torch.manual_seed(4)
+    a, b = (torch.randn(s).to(dtype).requires_grad_() for s in ((8, 16), (16, 8)))
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocasts):
+        d = call(a, b)
+    grads = torch.autograd.grad(d, (a, b), torch.ones_like(d), create_graph=True)
+    return torch.autograd.grad(sum((g.double() ** 3).sum() for g in grads), (a, b))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("autocasts", [False, True])
+@pytest.mark.parametrize("epilogue", [False, True])
+def test_second_derivatives_of_replayed_calls(seen: Seen, autocasts: bool, epilogue: bool) -> None:
+    def ours(a: Any, b: Any) -> Any:
+        return op.mm(a, b, epilogue=lambda accum: accum * accum) if epilogue else op.mm(a, b)
+
+    exact = second_derivatives(
+        lambda a, b: torch.mm(a, b).square() if epilogue else torch.mm(a, b), torch.double, False
+    )
+    for _ in range(3):
+        for x, want in zip(second_derivatives(ours, F32, autocasts), exact, strict=True):
+            assert x.dtype == F32 and float((x - want).norm() / want.norm()) < (2e-2 if autocasts else 1e-5)
+
+
+@pytest.mark.sample("mm-True", "linear-False")
+@pytest.mark.parametrize("autocasts", [False, True])
+@pytest.mark.parametrize("name", ["mm", "linear"])
+def test_second_derivatives_of_activations_are_refused(idle: Seen, autocasts: bool, name: str) -> None:
+    """A replayed call has no graph of the operand of its activation."""
+
+    def ours(a: Any, b: Any) -> Any:
+        return op.mm(a, b, activation="gelu") if name == "mm" else op.linear(a, b.t(), activation="gelu")
+
+    for _ in range(3):
+        with pytest.raises(op.UnsupportedError, match="an activation has no second derivative; apply"):
+            second_derivatives(ours, F32, autocasts)
+
+
 @pytest.mark.end_to_end
 @pytest.mark.sample(every=10)
 @pytest.mark.parametrize("name", CALLS)
