@@ -25,7 +25,16 @@ from xdsl.ir import Attribute, Operation
 
 from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import DEFAULT_CHIP, Needs, Target, find_target, instruction_needs, lacking, statements
+from cute_dialect.arch.targets import (
+    DEFAULT_CHIP,
+    TCGEN05,
+    Needs,
+    Target,
+    find_target,
+    instruction_needs,
+    lacking,
+    statements,
+)
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ _STRENGTHS = {
     "order": ("with an order other than relaxed", Needs("sm_70", "6.0")),
     "cluster": ("of cluster scope", Needs("sm_90", "7.8")),
     "scale_d": ("with scale_d", Needs("sm_100f", "8.6")),
+    "pair": ("with cta_group 2", Needs(TCGEN05, "8.6")),
 }
 
 
@@ -181,7 +191,7 @@ def _is_rounding(name: str) -> bool:
 
 
 def _strength(op: Operation) -> tuple[str, ...]:
-    """Return the memory order, scope and scale of an op that not every chip supports, as keys of :data:`_STRENGTHS`.
+    """Return the properties of an op that not every chip supports, as keys of :data:`_STRENGTHS`.
 
     Source: PTX ISA, "ld", "st", "atom": ``.acquire``, ``.release`` and ``.acq_rel`` need sm_70, scope ``.cluster``
     needs sm_90.  Fences exist on older chips as ``membar``, which orders both ways.
@@ -197,7 +207,16 @@ def _strength(op: Operation) -> tuple[str, ...]:
     scale = op.properties.get("scale_d")
     if isinstance(scale, IntegerAttr) and scale.value.data:
         found.append("scale_d")
+    if _is_load_of_pair(op):
+        found.append("pair")
     return tuple(found)
+
+
+def _is_load_of_pair(op: Operation) -> bool:
+    """Return True for a TMA load whose mbarrier is that of a pair of blocks (PTX ISA, "cp.async.bulk.tensor")."""
+    if op.name == "nvvm.cp.async.bulk.tensor.shared.cluster.global":
+        return "group" in op.properties
+    return op.name.startswith(f"{_ARCH}tma_load") and getattr(op.operand_types[0], "cta_group", 1) == 2
 
 
 def _wrong(

@@ -46,6 +46,7 @@ from xdsl.ir import Operation, Region
 from cute_dialect.cute_nvgpu import TO_NVGPU
 from cute_dialect.dialect.registry import lower_of_op
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
+from cute_dialect.passes.block_pairs import check_pairs
 from cute_dialect.passes.lowering import control, core, functions, memory
 from cute_dialect.passes.lowering.fragments import NeedsMemory
 from cute_dialect.passes.lowering.printing import Formats
@@ -109,6 +110,7 @@ class ToBasePass(Pass):
         module: Operation | None = op
         while module is not None and not isinstance(module, ModuleOp):
             module = module.parent_op()
+        check_pairs(op, ctx.error)
         start = self._start(ctx)
         for region in op.regions:
             formats = Formats(module) if module is not None else None

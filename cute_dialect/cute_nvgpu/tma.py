@@ -154,6 +154,7 @@ class _MakeTmaOp(MachineOp):
             oob=spec.oob_fill,
             l2=spec.l2_promotion,
             reduction=_word(properties, "reduction", "add") if cls.ATOM is TmaReduceType else "",
+            cta_group=_number(properties, "cta_group", 1),
         )
         m = canonical(m)
         check_map(m)
@@ -180,6 +181,7 @@ class MakeTmaLoadOp(_MakeTmaOp):
     * ``interleave = 16|32 : i32``
     * ``oob = nan``
     * ``l2 = 0|64|256 : i32`` (bytes)
+    * ``cta_group = 2 : i32``: the bytes count at the mbarrier of the even block of the pair, also for the odd one.
 
     Inference:
         ``cute_dialect.arch.tma.derive`` computes the box, the order of dimensions and the coordinates. TMA dimension 0
@@ -196,6 +198,7 @@ class MakeTmaLoadOp(_MakeTmaOp):
     interleave = opt_prop_def(IntegerAttr)
     oob = opt_prop_def(StringAttr)
     l2 = opt_prop_def(IntegerAttr)
+    cta_group = opt_prop_def(IntegerAttr)
     atom = result_def(TmaLoadType)
     ATOM = TmaLoadType
 
@@ -359,6 +362,8 @@ class ArchTmaLoadOp(_TmaInstruction):
     """Loads one box. The mbarrier counts the bytes. One thread issues it.
 
     Syntax: ``cute_nvgpu.arch.tma_load(%map, %c0, …, %smem, %bar [, %mask : i16] [, %hint : i64]) : (…) -> ()``
+
+    A load with ``cta_group = 2`` signals the mbarrier at the offset of ``%bar`` in the even block of the pair.
 
     PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
 

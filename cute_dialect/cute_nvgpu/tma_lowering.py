@@ -292,10 +292,41 @@ def _load(low: Lowering, op: Operation) -> None:
     )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")
+    group = None
+    if parts.m.cta_group == 2:
+        bar, group = _of_even_block(low, bar), attr("nvvm.cta_group", "cta_2")
     made = instruction(
-        cluster, parts.tensor_map, parts.coordinates, bar, offsets, mask, hint, None, mode=mode, isCTAOnly=False
+        cluster,
+        parts.tensor_map,
+        parts.coordinates,
+        bar,
+        offsets,
+        mask,
+        hint,
+        None,
+        mode=mode,
+        isCTAOnly=False,
+        group=group,
     )
     low.build.add(made)
+
+
+_PARITY = 1 << 24
+"""Bit of an address in the shared memory of a cluster that is the parity of the block's rank."""
+
+
+def _of_even_block(low: Lowering, bar: SSAValue) -> SSAValue:
+    """Return the address of an mbarrier in the even block of the pair.
+
+    Source: CUTLASS ``include/cute/arch/copy_sm100_tma.hpp`` (BSD-3), which clears the bit for ``cta_group::2``.
+    """
+
+    def made() -> Operation:
+        address = low.build.emit(make_op(llvm.OPS["ptrtoint"], [bar], [i32]))
+        even = low.build.emit(arith.AndIOp(address, low.build.constant(~_PARITY, i32)))
+        return make_op(llvm.OPS["inttoptr"], [even], [bar.type])
+
+    return low.build.once(("even block", bar), made)
 
 
 def _of_type(values: Sequence[SSAValue], t: Attribute) -> SSAValue | None:

@@ -62,6 +62,7 @@ class TmaMap(NamedTuple):
         oob: value of loads out of bounds, "zero" or "nan".
         l2: minimum size of a fetch into L2 in bytes.
         reduction: the reduction of a reduce atom.
+        cta_group: 2 for a load that may signal the mbarrier of the even block of its pair, else 1.
     """
 
     element: Attribute
@@ -72,6 +73,7 @@ class TmaMap(NamedTuple):
     oob: str = "zero"
     l2: int = 128
     reduction: str = ""
+    cta_group: int = 1
 
     @property
     def rank(self) -> int:
@@ -137,8 +139,14 @@ def check_map(m: TmaMap) -> None:
         )
     except ArchError as e:
         raise AlgebraError(str(e)) from None
+    _check_group(m)
     if m.reduction:
         check_reduction(m.element, m.reduction)
+
+
+def _check_group(m: TmaMap | Im2colMap) -> None:
+    if m.cta_group not in (1, 2):
+        raise AlgebraError(f"cta_group is {m.cta_group}; use 1, or 2 for a pair of blocks")
 
 
 def check_reduction(element: Attribute, reduction: str) -> None:
@@ -168,6 +176,7 @@ class Im2colMap(NamedTuple):
         oob: value of loads out of bounds, "zero" or "nan".
         l2: minimum size of a fetch into L2 in bytes.
         reduction: the reduction of a reduce atom.
+        cta_group: 2 for a load that may signal the mbarrier of the even block of its pair, else 1.
     """
 
     element: Attribute
@@ -180,6 +189,7 @@ class Im2colMap(NamedTuple):
     oob: str = "zero"
     l2: int = 128
     reduction: str = ""
+    cta_group: int = 1
 
     @property
     def spatial(self) -> int:
@@ -252,6 +262,7 @@ def check_im2col(m: Im2colMap, writes: bool = False) -> None:
         )
     except ArchError as e:
         raise AlgebraError(str(e)) from None
+    _check_group(m)
     if m.reduction:
         check_reduction(m.element, m.reduction)
 
@@ -520,6 +531,11 @@ class TensorMapAtomType(Data[MapT], CopyAtomType):
     def element(self) -> Attribute:
         return self.data.element
 
+    @property
+    def cta_group(self) -> int:
+        """2 for a load that signals the mbarrier of the even block of its pair, else 1."""
+        return self.data.cta_group
+
 
 # ------------------------------------------------------------------------------------------------------------ tiled
 
@@ -547,13 +563,16 @@ class TmaAtomType(TensorMapAtomType[TmaMap]):
 @irdl_attr_definition
 class TmaLoadType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32] [, element_strides
-    = (…)] [, oob = nan] [, l2 = 0|64|256]>``: load of one box from global to shared memory.
+    = (…)] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2]>``: load of one box from global to shared memory.
+
+    With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair, also for the odd one.
 
     Fields: ``tma_bar`` (the mbarrier that counts the bytes; required), ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load"
     LOADS = True
+    OPTIONAL = (*TmaAtomType.OPTIONAL, "cta_group")
 
 
 @irdl_attr_definition
@@ -621,14 +640,15 @@ class Im2colAtomType(TensorMapAtomType[Im2colMap]):
 @irdl_attr_definition
 class TmaLoadIm2colType(Im2colAtomType):
     """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1) [,
-    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256]>``: im2col load from global to
-    shared memory.
+    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2]>``: im2col load
+    from global to shared memory. With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair.
 
     Fields: ``tma_bar`` (required), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load_im2col"
     LOADS = True
+    OPTIONAL = (*Im2colAtomType.OPTIONAL, "cta_group")
 
 
 @irdl_attr_definition

@@ -332,3 +332,13 @@ func.func @f(%a: !cute_nvgpu.atom.tmem_load<f32, 32x32b, x128>, %t: !cute.memref
   %c = "cute.make_tmem_copy"(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x128>, !cute.memref<f32, tmem, "(128,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
   return
 }
+
+// -----
+
+// expected-error @below {{cta_group is 3; use 1, or 2 for a pair of blocks}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 128), cta_group = 3>)
+
+// -----
+
+// expected-error @below {{'cta_group' is not supported here; write one of box, swizzle, interleave, element_strides, oob, l2}}
+func.func private @f(!cute_nvgpu.atom.tma_store<f16, box = (64, 128), cta_group = 2>)
