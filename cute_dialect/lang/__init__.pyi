@@ -170,6 +170,7 @@ from cute_dialect.lang.values.layout_functions import tiled_divide as tiled_divi
 from cute_dialect.lang.values.layout_functions import tiled_product as tiled_product
 from cute_dialect.lang.values.layout_functions import zipped_divide as zipped_divide
 from cute_dialect.lang.values.layout_functions import zipped_product as zipped_product
+from cute_dialect.lang.values.layout_proofs import static_assert_equal as static_assert_equal
 from cute_dialect.lang.values.layouts import ComposedLayout as ComposedLayout
 from cute_dialect.lang.values.layouts import Layout as Layout
 from cute_dialect.lang.values.layouts import layout as layout

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cute_dialect.algebra import AlgebraError, AnyLayout, ComposedLayout, IntTuple, Layout, Leaf, evaluate, leaves, size
 from cute_dialect.algebra.text import TextError
@@ -34,6 +34,12 @@ SAMPLES = 200
 """Assignments of small integers to the symbols that are tried for a counterexample."""
 ELEMENTS = 1024
 """Largest size of a layout that is enumerated for a counterexample."""
+STATIC_ELEMENTS = 1 << 16
+"""Largest size of a layout of integers that is enumerated."""
+SHOWN = 120
+"""Largest number of characters of a term in a reason."""
+NO_BOUND = -(1 << 63)
+"""Lower bound of a symbol of which nothing is known."""
 
 _CONDITION = re.compile(r"\s*(\w+)\s*(%\s*(\d+)\s*==\s*0|>=|<=|==|>|<)\s*(.*)$")
 
@@ -161,21 +167,30 @@ class Conditions:
 
     def samples(self) -> Iterator[tuple[dict[str, int], dict[str, int]]]:
         """Yield small integers that satisfy the conditions: those of the question's symbols, and of the domain's."""
-        if not self.names:
-            yield {}, {}
-            return
-        basis = list(self.domain.least)
-        generator = random.Random(0)
-        small = itertools.islice(itertools.product(range(4), repeat=len(basis)), SAMPLES // 2)
-        drawn = ([generator.choice((0, 1, 2, 3, 4, 5, 6, 7, 9, 12)) for _ in basis] for _ in range(SAMPLES))
-        ordered = sorted(small, key=lambda x: (sum(x), x))
-        for steps in itertools.chain(ordered, drawn):
-            values = {n: self.domain.least[n] + step for n, step in zip(basis, steps)}
-            for n, most in self.domain.cap.items():
-                if generator.random() < 0.3:
-                    values[n] = most.evaluate(values)
-            if all(self.domain.least[n] <= values[n] <= most.evaluate(values) for n, most in self.domain.cap.items()):
-                yield {n: self.domain.term(self.leaves[n]).evaluate(values) for n in self.names}, values
+        for values in draw_values(self.domain):
+            yield {n: self.domain.term(self.leaves[n]).evaluate(values) for n in self.names}, values
+
+
+def draw_values(domain: Domain) -> Iterator[dict[str, int]]:
+    """Yield small values of the symbols of a domain, within their bounds. Small sums come first."""
+    basis = list(domain.least)
+    if not basis:
+        yield {}
+        return
+    generator = random.Random(0)
+    small = itertools.islice(itertools.product(range(4), repeat=len(basis)), SAMPLES // 2)
+    drawn = ([generator.choice((0, 1, 2, 3, 4, 5, 6, 7, 9, 12)) for _ in basis] for _ in range(SAMPLES))
+    ordered = sorted(small, key=lambda x: (sum(x), x))
+    for steps in itertools.chain(ordered, drawn):
+        values = {
+            n: domain.least[n] + step if domain.least[n] > NO_BOUND else (1, 2, 0, -1, step)[min(step, 4)]
+            for n, step in zip(basis, steps)
+        }
+        for n, most in domain.cap.items():
+            if generator.random() < 0.3:
+                values[n] = most.evaluate(values)
+        if all(domain.least[n] <= values[n] <= most.evaluate(values) for n, most in domain.cap.items()):
+            yield values
 
 
 def index_of(domain: Domain, layout: AnyLayout, coordinate: object) -> Term:
@@ -184,6 +199,12 @@ def index_of(domain: Domain, layout: AnyLayout, coordinate: object) -> Term:
     if isinstance(index, tuple):
         raise AlgebraError(f"expected integer strides, found the basis strides of {layout}")
     return domain.term(index)
+
+
+def indices_of(domain: Domain, layout: AnyLayout, coordinate: object) -> tuple[Term, ...]:
+    """Return the index of a coordinate as one term, or as one for each mode of the result of a coordinate layout."""
+    index = evaluate(coordinate, layout)  # type: ignore[arg-type]
+    return tuple(domain.term(x) for x in leaves(index))  # type: ignore[arg-type]
 
 
 def coordinates(domain: Domain, shape: IntTuple, prefix: str) -> IntTuple:
@@ -207,18 +228,48 @@ def _linear(domain: Domain, shape: IntTuple, coordinate: IntTuple) -> Term:
     return index
 
 
-class Question:
-    """Layout expressions under conditions, as symbolic layouts and as layouts of integers."""
+class Instance(NamedTuple):
+    """Layouts of integers for one choice of the symbols."""
 
-    def __init__(self, texts: Sequence[str], where: Sequence[str]):
+    values: dict[str, int]
+    """Value of each symbol that a counterexample names."""
+    basis: dict[str, int]
+    """Value of each symbol of the domain."""
+    layouts: list[AnyLayout] | None
+    """None if an operation refuses these values."""
+
+
+class Question:
+    """Symbolic layouts of one domain, and their instances for small integers.
+
+    Args:
+        domain: symbols of the layouts.
+        layouts: layouts whose dynamic leaves carry terms of the domain.
+        conditions: what the symbols satisfy, for the verdict.
+        instances: returns layouts of integers, for counterexamples.
+    """
+
+    def __init__(
+        self,
+        domain: Domain,
+        layouts: Sequence[AnyLayout],
+        conditions: str,
+        instances: Callable[[], Iterator[Instance]],
+    ):
+        self.domain = domain
+        self.layouts = layouts
+        self.conditions = conditions
+        self.instances = instances
+
+    @staticmethod
+    def of_texts(texts: Sequence[str], where: Sequence[str]) -> Question:
+        """Return the question about layout expressions under conditions."""
         where = [where] if isinstance(where, str) else where
         if not all(isinstance(x, str) for x in (*texts, *where)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise AlgebraError(f"layouts and conditions are texts, found {[*texts, *where]}; write '(M,N):(1,M)'")
-        self.texts = list(texts)
-        self.conditions = Conditions(texts, where)
-        self.domain = self.conditions.domain
+        conditions = Conditions(texts, where)
         try:
-            self.layouts = [as_layout(evaluate_text(t, self.conditions.leaves)) for t in texts]
+            layouts = [as_layout(evaluate_text(t, conditions.leaves)) for t in texts]
         except TextError:
             raise
         except AlgebraError as e:
@@ -228,25 +279,38 @@ class Question:
                 str(e).replace("?{i64}", "?").replace("?{i64 ", "?{") + " (? is a symbolic number)"
             ) from None
 
+        def instances() -> Iterator[Instance]:
+            for values, basis in conditions.samples():
+                try:
+                    yield Instance(values, basis, [as_layout(evaluate_text(t, values)) for t in texts])
+                except AlgebraError:
+                    yield Instance(values, basis, None)
+
+        return Question(conditions.domain, layouts, str(conditions), instances)
+
     def verdict(self, shown: bool, why: str, counterexample: Callable[[list[AnyLayout]], str | None]) -> Verdict:
         """Return "proved" if it was shown.  Otherwise search a counterexample among layouts of small integers."""
-        stated = str(self.conditions)
+        stated = self.conditions
         if shown:
             return Verdict("proved", stated)
         refused = inexact = 0
-        for values, basis in self.conditions.samples():
+        limit = ELEMENTS if self.domain.least else STATIC_ELEMENTS
+        for values, basis, layouts in self.instances():
             try:
-                layouts = [as_layout(evaluate_text(t, values)) for t in self.texts]
-                if any(size(x) > ELEMENTS for x in layouts):  # type: ignore[operator]
+                if layouts is not None and any(size(x) > limit for x in layouts):  # type: ignore[operator]
                     continue
-                found = counterexample(layouts)
+                found = None if layouts is None else counterexample(layouts)
             except AlgebraError:
+                layouts = found = None
+            if layouts is None:
                 refused += 1
                 continue
             inexact += any(self.domain.term(size(a)).evaluate(basis) != size(b) for a, b in zip(self.layouts, layouts))
             if found:
                 where = ", ".join(f"{n} = {v}" for n, v in values.items())
                 return Verdict("refuted", stated, f"{where}: {found}" if where else found, values)
+            if not self.domain.least:  # Layouts of integers have one instance, and all of its elements were compared.
+                return Verdict("proved", stated)
         notes = [why, "no counterexample among small sizes"]
         if refused:
             notes.append(f"the operations refuse {refused} of the sizes that were tried")
@@ -284,7 +348,11 @@ def prove_equal(a: str, b: str, where: Sequence[str] = ()) -> Verdict:
     Raises:
         AlgebraError: an expression or a condition is not understood, or an operation refuses the symbolic layout.
     """
-    question = Question([a, b], where)
+    return decide_equality(Question.of_texts([a, b], where))
+
+
+def decide_equality(question: Question) -> Verdict:
+    """Decide if the two layouts of a question have the same size, and the same index at each linear coordinate."""
     domain, (left, right) = question.domain, question.layouts
 
     def counterexample(pair: list[AnyLayout]) -> str | None:
@@ -303,17 +371,26 @@ def prove_equal(a: str, b: str, where: Sequence[str] = ()) -> Verdict:
     for k, (first, second) in enumerate(((left, right), (right, left))):
         shape = _outer(first).shape
         coordinate = coordinates(domain, shape, "xy"[k])
-        here = index_of(domain, first, coordinate)
-        there = index_of(domain, second, domain.leaf(_linear(domain, shape, coordinate)))
-        if question.are_equal(here, there):
+        here = indices_of(domain, first, coordinate)
+        there = indices_of(domain, second, domain.leaf(_linear(domain, shape, coordinate)))
+        if len(here) != len(there):
+            why = why or "the indices have different numbers of modes"
+            continue
+        unequal = next(((x, y) for x, y in zip(here, there) if not question.are_equal(x, y)), None)
+        if unequal is None:
             return question.verdict(True, "", counterexample)
-        why = why or f"{here} and {there} are not shown to be equal"
+        why = why or f"{_short(unequal[0])} and {_short(unequal[1])} are not shown to be equal"
     return question.verdict(False, why, counterexample)
+
+
+def _short(term: Term) -> str:
+    text = str(term)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def prove_injective(a: str, where: Sequence[str] = ()) -> Verdict:
     """Prove that a layout maps no two coordinates to one index.  Arguments and errors are those of `prove_equal`."""
-    question = Question([a], where)
+    question = Question.of_texts([a], where)
 
     def counterexample(layouts: list[AnyLayout]) -> str | None:
         seen: dict[object, int] = {}
@@ -364,7 +441,7 @@ def prove_covers(a: str, count: str, where: Sequence[str] = ()) -> Verdict:
         count: an integer expression such as ``M*N``.
         where: conditions, as of :func:`prove_equal`.
     """
-    question = Question([a, f"({count}):1"], where)
+    question = Question.of_texts([a, f"({count}):1"], where)
     domain = question.domain
 
     def counterexample(layouts: list[AnyLayout]) -> str | None:
@@ -399,7 +476,7 @@ def _product(terms: list[Term]) -> Term:
 
 def prove_disjoint(a: str, b: str, where: Sequence[str] = ()) -> Verdict:
     """Prove that two layouts share no index.  A layout with an offset is ``big:1 o offset o layout``."""
-    question = Question([a, b], where)
+    question = Question.of_texts([a, b], where)
     domain = question.domain
 
     def counterexample(layouts: list[AnyLayout]) -> str | None:

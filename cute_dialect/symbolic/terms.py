@@ -39,7 +39,8 @@ class Atom:
     """A symbol, a bounded variable, or an operation that has no polynomial form.
 
     Attributes:
-        op: "symbol", "variable", or the operation: div, min, max, and, or, xor, shr, abs, select or a comparison.
+        op: "symbol", "variable", or the operation: div (rounds down, of a dividend >= 0), floor (the same, of any
+            dividend), tdiv (rounds toward 0), min, max, and, or, xor, shr, abs, select or a comparison.
         name: name of a symbol or variable, else "".
         args: operands of the operation.
     """
@@ -192,6 +193,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 }
 _NUMERIC: dict[str, Callable[[int, int], int]] = {
     "div": lambda a, b: a // b,
+    "floor": lambda a, b: a // b,
     "tdiv": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "min": min,
     "max": max,
@@ -302,11 +304,11 @@ class Domain(Emitter):
             case "select":
                 return all(self._nonnegative(slope * x + rest) for x in atom.args[1:])
             case "and":
-                mask = atom.args[1].value
-                low = self._nonnegative(rest)
-                return low and (
-                    self._nonnegative(slope) or (mask is not None and self._nonnegative(rest + slope * mask))
-                )
+                # The result is natural if an operand is, and at most that operand.
+                bounds = [x for x in atom.args if self._nonnegative(x)]
+                if not bounds or not self._nonnegative(rest):
+                    return False
+                return self._nonnegative(slope) or any(self._nonnegative(rest + slope * x) for x in bounds)
             case "xor" | "or":
                 return self._is_natural(atom) and self._nonnegative(slope) and self._nonnegative(rest)
             case _:
@@ -392,6 +394,10 @@ class Domain(Emitter):
                 return x * y
             case "div" | "mod" | "ceil_div":
                 return self._division(op, x, y)
+            case "floor":
+                if self.is_nonnegative(x) and self.is_nonnegative(y - 1):
+                    return self.divide(x, y)[0]
+                return self._opaque("floor", x, y)
             case "min" | "max":
                 low, high = (x, y) if self.is_at_most(x, y) else (y, x)
                 if self.is_at_most(low, high):
@@ -415,7 +421,7 @@ class Domain(Emitter):
     def _division(self, op: str, x: Term, d: Term) -> Term:
         if not (self.is_nonnegative(x) and self.is_nonnegative(d - 1)):
             if op == "ceil_div" and self.is_nonnegative(d - 1):
-                return Term.constant(0) - self._opaque("div", x * -1, d)
+                return Term.constant(0) - self._opaque("floor", x * -1, d)
             quotient = self._opaque("tdiv", x, d)
             return quotient if op == "div" else x - d * quotient
         if op == "ceil_div":

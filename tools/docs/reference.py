@@ -482,7 +482,7 @@ PAGES: Mapping[str, Page] = {
         "Layouts, shapes and coordinates. [layouts.md](../layouts.md) explains the algebra with drawings.",
         (
             _lang("Classes and construction", "values.layouts", "cute_dialect.algebra.values"),
-            _lang("Layout algebra", "values.layout_functions"),
+            _lang("Layout algebra", "values.layout_functions", "values.layout_proofs"),
             _lang("Trees of integers", "values.tuple_functions", "values.int_tuples"),
             _lang("Integer arithmetic on trees", "values.tuple_arithmetic"),
             _lang("Drawing", "cute_dialect.viz.dispatch"),

@@ -14,6 +14,9 @@ from cute_dialect.lang.values.math import clz
 from cute_dialect.lang.values.numeric import as_number
 
 if TYPE_CHECKING:
+    from xdsl.ir import Block, SSAValue
+
+    from cute_dialect.lang.tracing.tracer import Tracer
     from cute_dialect.lang.values.signature_types import Int
 
 
@@ -83,7 +86,15 @@ def _promised(number: Numeric, divby: int, low: Any, end: Any) -> Numeric:
         _assert(number % divby == 0, f"cute.assume promised a multiple of {divby}")
         _assert(True if low is None else number >= low, f"cute.assume promised {_name(low)} or more")
         _assert(True if end is None else number < end, f"cute.assume promised less than {_name(end)}")
-    return type(number).of(number.ssa, Facts(least, greatest, lcm(known.divisor, divby)))
+    facts = Facts(least, greatest, lcm(known.divisor, divby))
+    if tracer is not None:
+        promises(tracer).setdefault(number.ssa, []).append((facts, tracer.block))
+    return type(number).of(number.ssa, facts)
+
+
+def promises(tracer: Tracer | None) -> dict[SSAValue, list[tuple[Facts, Block]]]:
+    """Return the promises of `assume` about integers of a trace, each with the block in which it was made."""
+    return {} if tracer is None else tracer.state.setdefault("promises", {})
 
 
 def _assert(condition: Any, message: str) -> None:

@@ -100,6 +100,11 @@ class AnyLayout(Dynamic):
         return self._made
 
     @property
+    def defined(self) -> SSAValue | None:
+        """The SSA value that an op has defined, or None for a layout with numbers."""
+        return self._ssa
+
+    @property
     def numbers(self) -> Sequence[Numeric]:
         """The dynamic leaves, in storage order."""
         if self._numbers is None:

@@ -466,3 +466,45 @@ trace(lambda x: cute.full((2, 2), 1, Int32).reduce(lambda a, b: next(turns), red
 #: hint: convert with .to(…)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== layouts that are equal only if a tile divides the rows
+def f(x):
+    n = arch.block_idx().x + 1
+    rows = cute.make_layout((n, 4))
+    cute.static_assert_equal(cute.logical_divide(rows, (8, None)), rows)
+
+trace(f)
+#: LayoutError
+#: values.py:4:5: error F247: static_assert_equal: ((8,?),4):((1,8),?) and (?,4):(1,?) are not proved equal: they differ if block_idx().x = 1: the sizes are 32 and 8; the values that block_idx().x can have at run time are not known
+#:     4 |     cute.static_assert_equal(cute.logical_divide(rows, (8, None)), rows)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: state what is known of the numbers with cute.assume(n, divby=…, range=…), or compare smaller steps
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
+# ===== a layout compared with another one of static sizes
+cute.static_assert_equal(cute.make_layout((4, 8)), cute.make_layout((4, 8), stride=(8, 1)))
+#: LayoutError
+#: error F247: static_assert_equal: (4,8):(1,4) and (4,8):(8,1) differ: index 1 maps to 1 and to 8
+
+# ===== a comparison of layouts and numbers
+cute.static_assert_equal(cute.make_layout(4), 4.0)
+#: LayoutError
+#: error F247: static_assert_equal needs layouts or tensors, got 4.0
+
+# ===== a text with symbols compared with a layout
+cute.static_assert_equal(cute.make_layout(4), "M:1")
+#: LayoutError
+#: error F247: static_assert_equal: the text 'M:1' has the symbol M, but the other layout is not a text
+#: hint: build the layout from numbers, as cute.make_layout((m, n), stride=(1, m))
+
+# ===== conditions of layouts that are no texts
+cute.static_assert_equal(cute.make_layout(4), cute.make_layout(4), where=["M % 8 == 0"])
+#: LayoutError
+#: error F247: static_assert_equal: where= is for layouts given as text
+#: hint: use cute.assume for numbers
+
+# ===== a layout in text without its end
+cute.static_assert_equal("(M,N):(1,M", "M*N:1")
+#: LayoutError
+#: error F247: static_assert_equal: '(M,N):(1,M': expected ',' or ')', found the end at offset 10

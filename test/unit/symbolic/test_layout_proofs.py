@@ -12,7 +12,7 @@ import pytest
 from layout_questions import check
 
 from cute_dialect.algebra import AlgebraError
-from cute_dialect.symbolic.layouts import CASES, prove_equal
+from cute_dialect.symbolic.layouts import CASES, NO_BOUND, prove_equal
 from cute_dialect.symbolic.terms import Domain, Term
 from cute_dialect.tools import cute_prove
 from cute_dialect.tools.cute_prove import ask
@@ -50,6 +50,8 @@ IDENTITIES = [
     ("M:2 disjoint 1000:1 o 1 o M:2", ()),
     # the tile of a linear tile number, for all rows and columns
     ("(R,C):(C,1) covers R*C", ()),
+    # layouts of integers are enumerated
+    ("S<3,4,3> o 0 o (8,64):(128,1024) == S<3,4,3> o 0 o 512:128", ()),
 ]
 
 
@@ -69,11 +71,30 @@ def test_identity_is_proved(question: str, where: tuple[str, ...]) -> None:
         ("logical_divide(M:1, 8:1) == M:1", (), "M = 1: the sizes are 8 and 1"),
         ("S<3,3,3> o 128 o (64,8,m):(1,64,512) == 128:1 o 128 o 512*m:1", (), "m = 1: index 0 maps to 144 and to 128"),
         ("M:1 == 2*N:1", ("M == 2*N+1",), "M = 3, N = 1: the sizes are 3 and 2"),
+        # a quotient of a difference may have any sign
+        ("injective (2,2):(1,2-ceil_div(M-N,8))", (), "M = 2, N = 1: coordinates 1 and 2 map to the index 1"),
+        ("(256,8):(8,1) == (256,8):(1,256)", (), "index 1 maps to 8 and to 1"),
     ],
 )
 def test_refutation_names_sizes(question: str, where: tuple[str, ...], reason: str) -> None:
     verdict = ask(question, where)
     assert (verdict.status, verdict.reason) == ("refuted", reason)
+
+
+def test_signs_of_operations_hold_for_all_integers() -> None:
+    """Signs that are shown for quotients and masks of symbols hold for small integers."""
+    domain = Domain()
+    x, y = domain.symbol("x", NO_BOUND), domain.symbol("y", NO_BOUND)
+    three = Term.constant(3)
+    terms = [
+        domain.operation(op, a, three) for op in ("floor", "div", "mod", "ceil_div", "and", "xor") for a in (x, x - y)
+    ]
+    terms += [domain.operation(op, x, y) for op in ("and", "or", "xor", "min", "max")]
+    candidates = [t * k + c for t in terms for k in (1, -1, 2) for c in (-4, 0, 3, 9)]
+    shown = [t for t in candidates if domain.is_nonnegative(t)]
+    assert shown
+    for t in shown:
+        assert all(t.evaluate({"x": i, "y": j}) >= 0 for i in range(-9, 10) for j in range(-9, 10)), str(t)
 
 
 def test_not_proved_says_what_is_missing() -> None:
