@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.trees import leaves as payload_leaves
 from cute_dialect.algebra.trees import map_leaves
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
+from cute_dialect.algebra.values import AnyLayout as LayoutValue
 from cute_dialect.algebra.values import Layout as LayoutPayload
+from cute_dialect.algebra.values import Payload
 from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
 from cute_dialect.lang.tracing.errors import LayoutError
 from cute_dialect.lang.tracing.tracer import active
@@ -41,10 +43,12 @@ from cute_dialect.symbolic.layouts import (
 from cute_dialect.symbolic.terms import Domain, Term
 
 if TYPE_CHECKING:
-    from xdsl.ir import Operation, SSAValue
+    from xdsl.ir import Block, Operation, SSAValue
 
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.signature_types import LayoutLike
+
+P = TypeVar("P", bound=Payload)
 
 ROUNDS = 4
 """Times that the terms are built. Each time, extents and divisors found before give the arguments better bounds."""
@@ -161,7 +165,7 @@ class LayoutTerms:
         self._sources: dict[str, _Source] = {}
         self._computed: list[str] = []
         self._scalars: dict[SSAValue, Term] = {}
-        self._payloads: dict[SSAValue, Any] = {}
+        self._payloads: dict[SSAValue, Payload] = {}
         tracer = active()
         self._promises = promises(tracer)
         self._blocks = [] if tracer is None else _enclosing(tracer.block)
@@ -169,15 +173,16 @@ class LayoutTerms:
 
     # --------------------------------------------------------------------------------------------------------- payloads
 
-    def layout(self, x: AnyLayout) -> Any:
+    def layout(self, x: AnyLayout) -> LayoutValue:
         """Return the payload of a layout, with terms in its dynamic leaves."""
         if x.is_static:
             return x.payload
         defined = x.defined
         if defined is not None:
-            return self.payload(defined)
+            return cast(LayoutValue, self.payload(defined))
         terms = iter([self.number(n, slot) for n, slot in zip(x.numbers, dynamic_leaves_of(x.payload), strict=True)])
-        return self._extents(map_leaves(lambda leaf: next(terms) if isinstance(leaf, Dyn) else leaf, x.payload))
+        bound = map_leaves(lambda leaf: next(terms) if isinstance(leaf, Dyn) else leaf, x.payload)
+        return self._extents(cast(LayoutValue, bound))
 
     def number(self, number: Numeric, slot: Dyn) -> Leaf:
         """Return a number as a dynamic leaf of the width and divisor of ``slot``."""
@@ -187,25 +192,23 @@ class LayoutTerms:
         self._learn(number.ssa, known.low, known.high, known.divisor)
         return Dyn(slot.width, slot.div, self.scalar(number.ssa), self.domain)
 
-    def payload(self, value: SSAValue) -> Any:
+    def payload(self, value: SSAValue) -> Payload:
         """Return the payload of a value of a cute type, or of the layout of a tensor."""
         found = self._payloads.get(value)
         if found is None:
             found = self._payloads[value] = self._extents(self._payload(value))
         return found
 
-    def _payload(self, value: SSAValue) -> Any:
+    def _payload(self, value: SSAValue) -> Payload:
         from cute_dialect.dialect.base import CuteOp  # late: start-up
         from cute_dialect.dialect.make import MakeTreeOp  # late: start-up
-        from cute_dialect.dialect.memory_types import is_tensor  # late: start-up
         from cute_dialect.dialect.tensors import PlacedOp  # late: start-up
         from cute_dialect.dialect.typed_values import Typed, track  # late: start-up
 
-        declared: Any = value.type
-        shown = declared.layout if is_tensor(declared) else declared.data
+        shown = _shown(value)
         if not dynamic_leaves_of(shown):
             return shown
-        op: Any = _definition(value)
+        op = _definition(value)
         if op is None:
             return self._free(value, shown)
         if op.name in ("cute.get_layout", "cute.assume"):
@@ -225,12 +228,12 @@ class LayoutTerms:
     def _bound(self, slot: Dyn, term: Term) -> Dyn:
         return Dyn(slot.width, slot.div, term, self.domain)
 
-    def _free(self, value: SSAValue, payload: Any) -> Any:
+    def _free(self, value: SSAValue, payload: Payload) -> Payload:
         """Return a payload whose dynamic leaves are symbols."""
         places = iter(_places(payload))
         position = iter(range(len(dynamic_leaves_of(payload))))
 
-        def symbol(slot: Any) -> Any:
+        def symbol(slot: Leaf) -> Leaf:
             if not isinstance(slot, Dyn):
                 return slot
             i = next(position)
@@ -238,7 +241,7 @@ class LayoutTerms:
 
         return map_leaves(symbol, payload)
 
-    def _extents(self, payload: Any) -> Any:
+    def _extents(self, payload: P) -> P:
         """Record that the extents of a layout are at least 1."""
         if isinstance(payload, LayoutPayload):
             for leaf in payload_leaves(payload.shape):
@@ -331,7 +334,7 @@ class LayoutTerms:
 
     # --------------------------------------------------------------------------------------------------------- decision
 
-    def decide(self, layouts: Sequence[Any]) -> Verdict:
+    def decide(self, layouts: Sequence[LayoutValue]) -> Verdict:
         """Return the verdict about two layouts.
 
         A counterexample counts only if its symbols are arguments: a computed value may never have that value.
@@ -349,10 +352,10 @@ class LayoutTerms:
             return Verdict("not proved", "", reason)
         return verdict
 
-    def _evaluated(self, layouts: Sequence[Any], basis: dict[str, int]) -> list[Any] | None:
+    def _evaluated(self, layouts: Sequence[LayoutValue], basis: dict[str, int]) -> list[LayoutValue] | None:
         """Return layouts of integers, or None if an extent would be less than 1."""
 
-        def value(leaf: Any) -> Any:
+        def value(leaf: Leaf) -> Leaf:
             return self.domain.term(leaf).evaluate(basis) if isinstance(leaf, Dyn) else leaf
 
         try:
@@ -364,13 +367,13 @@ class LayoutTerms:
             return None
 
 
-def _enclosing(block: Any) -> list[Any]:
+def _enclosing(block: Block | None) -> list[Block]:
     """Return a block and the blocks around it."""
-    blocks: list[Any] = []
+    blocks: list[Block] = []
     while block is not None:
         blocks.append(block)
         op = block.parent_op()
-        block = None if op is None else op.parent
+        block = None if op is None else op.parent_block()
     return blocks
 
 
@@ -382,12 +385,22 @@ def _definition(value: SSAValue) -> Operation | None:
 
 
 def _kind(value: SSAValue) -> str:
-    from cute_dialect.dialect.memory_types import is_tensor  # late: start-up
+    from cute_dialect.dialect.types import CuteType  # late: start-up
 
-    declared: Any = value.type
-    if not is_tensor(declared):
-        return declared.kind
-    return "composed_layout" if isinstance(declared.layout, ComposedPayload) else "layout"
+    if isinstance(value.type, CuteType):
+        return value.type.kind
+    return "composed_layout" if isinstance(_shown(value), ComposedPayload) else "layout"
+
+
+def _shown(value: SSAValue) -> Payload:
+    """Return the payload that the type of a value shows: its own, or that of the layout of a tensor."""
+    from cute_dialect.dialect.memory_types import TensorType  # late: start-up
+    from cute_dialect.dialect.types import CuteType  # late: start-up
+
+    if isinstance(value.type, TensorType):
+        return value.type.layout
+    assert isinstance(value.type, CuteType)
+    return value.type.data
 
 
 def _name(value: SSAValue, place: str) -> str:
@@ -408,10 +421,10 @@ _REGISTERS = {"tid": "thread_idx", "ctaid": "block_idx", "ntid": "block_dim", "n
 """Special register -> function of `cute.arch`."""
 
 
-def _places(payload: Any) -> list[str]:
+def _places(payload: Payload) -> list[str]:
     """Return the place of each dynamic leaf in storage order: ``.shape[0]``, ``.stride[1][0]``, ``[2]``."""
 
-    def walk(tree: Any, path: str) -> Iterator[str]:
+    def walk(tree: Payload, path: str) -> Iterator[str]:
         if isinstance(tree, LayoutPayload):
             yield from walk(tree.shape, f"{path}.shape")
             yield from walk(tree.stride, f"{path}.stride")
@@ -431,14 +444,14 @@ def _places(payload: Any) -> list[str]:
 # -------------------------------------------------------------------------------------------------------- arithmetic
 
 
-Builder = Callable[["LayoutTerms", Any], "Term | None"]
+Builder = Callable[["LayoutTerms", "Operation"], "Term | None"]
 
 
 def _binary(name: str) -> Builder:
     return lambda terms, op: terms.operation(name, *op.operands)
 
 
-def _floor(terms: LayoutTerms, op: Any) -> Term | None:
+def _floor(terms: LayoutTerms, op: Operation) -> Term | None:
     x, y = (terms.scalar(v) for v in op.operands)
     return terms.domain.operation("floor", x, y) if terms.domain.is_nonnegative(y - 1) else None
 
@@ -446,7 +459,7 @@ def _floor(terms: LayoutTerms, op: Any) -> Term | None:
 def _natural(name: str) -> Builder:
     """Build an operation that rounds like ours only for a dividend of at least 0 and a divisor of at least 1."""
 
-    def build(terms: LayoutTerms, op: Any) -> Term | None:
+    def build(terms: LayoutTerms, op: Operation) -> Term | None:
         x, y = (terms.scalar(v) for v in op.operands)
         if not (terms.domain.is_nonnegative(x) and terms.domain.is_nonnegative(y - 1)):
             return None
@@ -456,7 +469,7 @@ def _natural(name: str) -> Builder:
 
 
 def _shift(name: str, *, signed: bool = True) -> Builder:
-    def build(terms: LayoutTerms, op: Any) -> Term | None:
+    def build(terms: LayoutTerms, op: Operation) -> Term | None:
         x, by = (terms.scalar(v) for v in op.operands)
         if by.value is None or not 0 <= by.value < 63 or not (signed or terms.domain.is_nonnegative(x)):
             return None
@@ -465,17 +478,17 @@ def _shift(name: str, *, signed: bool = True) -> Builder:
     return build
 
 
-def _constant(terms: LayoutTerms, op: Any) -> Term | None:
+def _constant(terms: LayoutTerms, op: Operation) -> Term | None:
     number = getattr(op.properties["value"], "value", None)
     data = getattr(number, "data", None)
     return Term.constant(data) if isinstance(data, int) else None
 
 
-def _same(terms: LayoutTerms, op: Any) -> Term:
+def _same(terms: LayoutTerms, op: Operation) -> Term:
     return terms.scalar(op.operands[0])
 
 
-def _unsigned(terms: LayoutTerms, op: Any) -> Term | None:
+def _unsigned(terms: LayoutTerms, op: Operation) -> Term | None:
     x = terms.scalar(op.operands[0])
     return x if terms.domain.is_nonnegative(x) else None
 
@@ -483,14 +496,14 @@ def _unsigned(terms: LayoutTerms, op: Any) -> Term | None:
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
 
 
-def _compared(terms: LayoutTerms, op: Any) -> Term | None:
+def _compared(terms: LayoutTerms, op: Operation) -> Term | None:
     number = op.properties["predicate"].value.data
     if number >= len(_PREDICATES):
         return None
     return terms.domain.comparison(_PREDICATES[number], *[terms.scalar(x) for x in op.operands])
 
 
-def _selected(terms: LayoutTerms, op: Any) -> Term:
+def _selected(terms: LayoutTerms, op: Operation) -> Term:
     condition, x, y = (terms.scalar(v) for v in op.operands)
     return terms.domain.select(condition, terms.domain.leaf(x), terms.domain.leaf(y), 64)
 
