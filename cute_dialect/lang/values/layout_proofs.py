@@ -19,8 +19,8 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf
 from cute_dialect.algebra.trees import leaves as payload_leaves
 from cute_dialect.algebra.trees import map_leaves
-from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import AnyLayout as LayoutValue
+from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import Payload
 from cute_dialect.algebra.verify import verify_composed_layout, verify_layout
