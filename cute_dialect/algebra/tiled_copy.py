@@ -159,12 +159,29 @@ def tile_to_thread(
         AlgebraError: the tile does not fit.
     """
     block, rest = _two(zipped_divide(layout, tiler))
+    return make_layout(compose(block, thread_values(tv, atom, side)), rest)
+
+
+def thread_values(tv: Layout, atom: tuple[int, int], side: Layout | None = None) -> Layout:
+    """Return the layout ``(thread, (v, rest_v))`` -> index in the tile of one side of a tiled copy.
+
+    Args:
+        tv: thread-value layout over the tile, of the reference side.
+        atom: threads and values of one copy atom on the reference side.
+        side: result of :func:`reference_map` for the side.
+
+    A load of tensor memory gives each of 32 threads the words of its lane. On the reference side, that of tensor
+    memory, each thread names all lanes:
+
+    >>> tv = Layout("((32,4),(8,32)):((0,32),(128,1))")
+    >>> thread_values(tv, (32, 256), reference_map(Layout("(32,256):(0,1)"), Layout("(32,8):(8,1)")))
+    Layout("(128,(8,1)):(1,(128,32))")
+    """
     _check_counts(tv, atom)
     atom_tv, rest_tv = _two(zipped_divide(tv, atom))
     if side is not None:
         atom_tv = compose(atom_tv, side)
-    tv = coalesce(zip_layouts(atom_tv, rest_tv), (1, (1, 1)))
-    return make_layout(compose(block, tv), rest)
+    return coalesce(zip_layouts(atom_tv, rest_tv), (1, (1, 1)))
 
 
 def _check_counts(tv: Layout, atom: tuple[int, int]) -> None:

@@ -154,9 +154,7 @@ _TENSOR_MEMORY = {
 _HELPERS = (
     "make_blockscaled_trivial_tiled_mma",
     "get_smem_layout_atom_ab",
-    "compute_epilogue_tile_shape",
     "get_tmem_load_op",
-    "get_smem_store_op",
     "cluster_shape_to_tma_atom_A",
     "cluster_shape_to_tma_atom_B",
     "cluster_shape_to_tma_atom_SFB",

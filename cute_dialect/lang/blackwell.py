@@ -8,8 +8,11 @@ import cute_dialect.lang as cute
 from cute_dialect.lang.hopper import get_smem_layout_atom
 from cute_dialect.lang.hopper import make_smem_layout_epi as make_smem_layout_epi
 from cute_dialect.lang.utils import LayoutEnum
+from cute_dialect.lang.utils import compute_epilogue_tile_shape as compute_epilogue_tile_shape
 
 if TYPE_CHECKING:
+    from cute_dialect.lang.machine.atoms import CopyAtom
+    from cute_dialect.lang.machine.copies import TiledCopy
     from cute_dialect.lang.machine.tiled_mma import TiledMma
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
     from cute_dialect.lang.nvgpu.tcgen05 import CtaGroup, OperandSource
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "compute_epilogue_tile_shape",
+    "get_smem_store_op",
     "make_smem_layout",
     "make_smem_layout_a",
     "make_smem_layout_b",
@@ -79,6 +84,17 @@ def make_smem_layout_b(
 ) -> Layout | ComposedLayout:
     """Return the swizzled layout of B's stages in the shape of the MMA, ((N, K), RestN, RestK, stages)."""
     return _staged("B", tiled_mma, (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+
+
+def get_smem_store_op(
+    layout_d: LayoutEnum, elem_ty_d: type[Numeric], elem_ty_acc: type[Numeric], tiled_tmem_load: TiledCopy
+) -> CopyAtom:
+    """Return the copy atom that stores accumulators to shared memory after a load of tensor memory.
+
+    It stores the elements of a thread without exchange between threads, for any shape of the load.
+    """
+    del layout_d, elem_ty_acc, tiled_tmem_load
+    return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), elem_ty_d)
 
 
 def _staged(

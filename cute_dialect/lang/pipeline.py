@@ -47,6 +47,7 @@ class Agent(Enum):
     """Kinds of participants in a pipeline."""
 
     Thread = "thread"
+    Warp = "warp"
     WarpGroup = "warpgroup"
     """Four warps that count as one participant. (CuTe DSL counts the warps of a TMA pipeline's consumers instead.)"""
     ThreadBlock = "block"
@@ -485,26 +486,63 @@ class PipelineTmaMultiConsumersAsync(PipelineTmaAsync):
         cute.arch.mbarrier_arrive(self.empty(state.index))
 
 
-def _check_one_block(cta_layout_vmnk: LayoutLike, name: str) -> None:
-    if cta_layout_vmnk is not None and cute.size(cta_layout_vmnk) > 1:
-        raise KernelTypeError(
-            "F280",
-            f"{name}: clusters are not supported by the language yet, got cta_layout_vmnk {cta_layout_vmnk}",
-            hint="use one block per cluster, with cta_layout_vmnk None or of size 1",
-        )
+class _UmmaPipeline(PipelineAsync):
+    """Base of the pipelines of ``tcgen05`` MMAs. ``cta_layout_vmnk`` is the layout of the blocks of the cluster.
+
+    If its mode V has two blocks, a pair of blocks executes the MMAs, and threads of the even block issue them.
+    """
+
+    def __init__(
+        self,
+        barriers: Pointer,
+        num_stages: int,
+        producers: int,
+        consumers: int,
+        agent: Agent,
+        cta_layout_vmnk: LayoutLike = None,
+    ):
+        super().__init__(barriers, num_stages, producers, consumers, agent)
+        if cta_layout_vmnk is not None and cute.rank(cta_layout_vmnk) != 4:
+            raise KernelTypeError(
+                "F254",
+                f"{type(self).__name__}: cta_layout_vmnk must have the modes (V, M, N, K), got {cta_layout_vmnk}",
+                hint="cute.tiled_divide(cute.make_layout(cluster_shape), (tiled_mma.thr_id,))",
+            )
+        self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
+        self.is_pair = cta_layout_vmnk is not None and cute.size(cta_layout_vmnk, mode=[0]) == 2
+        groups = cute.nvgpu.tcgen05.CtaGroup
+        self.cta_group = groups.TWO if self.is_pair else groups.ONE
+
+    def sync(self) -> None:
+        """Make the barriers visible to all threads of the cluster."""
+        if self.blocks > 1:
+            cute.arch.cluster_arrive_relaxed()
+            cute.arch.cluster_wait()
+        else:
+            cute.arch.sync_threads()
+
+    def leads(self) -> Condition:
+        """Return True in the block that issues the MMAs."""
+        return cute.arch.block_idx_in_cluster() % 2 == 0 if self.is_pair else True
 
 
-class PipelineTmaUmma(PipelineAsync):
-    """A pipeline filled with TMA and emptied by ``tcgen05`` MMAs of the same block.
+class PipelineTmaUmma(_UmmaPipeline):
+    """A pipeline filled with TMA and emptied by ``tcgen05`` MMAs.
 
     ``consumer_release`` commits the MMAs: the slot is empty when they are complete. One thread of the consumer's warp
     commits, that which issues the MMAs.
 
+    In a cluster each block has its own slots. The commit empties the slots of all blocks that load operands of these
+    MMAs: those of the row and the column of the block, or of the pair, in ``cta_layout_vmnk``.
+    ``consumer_group.size`` is the number of commits that empty a slot: m + n - 1 for a cluster of m x n blocks or
+    pairs. If a pair of blocks executes the MMAs, its slots are full when the bytes of both blocks have arrived: the
+    even block expects them, and the consumer waits there.
+
     ``create`` takes two arguments more than that of :class:`PipelineAsync`:
 
     Args:
-        tx_count: the number of bytes that fill a slot, less than 2^20.
-        cta_layout_vmnk: None, or a layout of one block.
+        tx_count: the number of bytes that fill a slot, of both blocks of a pair, less than 2^20.
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
     """
 
     def __init__(
@@ -517,16 +555,19 @@ class PipelineTmaUmma(PipelineAsync):
         tx_count: int,
         cta_layout_vmnk: LayoutLike = None,
     ):
-        super().__init__(barriers, num_stages, producers, consumers, agent)
-        _check_one_block(cta_layout_vmnk, "PipelineTmaUmma")
+        super().__init__(barriers, num_stages, producers, consumers, agent, cta_layout_vmnk)
         if not 1 <= tx_count < 1 << 20:
             raise UsageError(f"PipelineTmaUmma: tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
         self.tx_count = tx_count
+        self.mask: Any = None
+        if self.blocks > 1:
+            rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+            self.mask = _operand_blocks(cta_layout_vmnk, rank)
 
     def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the slot is empty, and set its expected bytes."""
         super().producer_acquire(state, try_token)
-        if issues():
+        if self.leads() and issues():
             cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), self.tx_count)
 
     def producer_commit(self, state: PipelineState) -> None:
@@ -539,18 +580,29 @@ class PipelineTmaUmma(PipelineAsync):
 
     def consumer_release(self, state: PipelineState) -> None:
         """Let the slot be overwritten when the earlier MMAs are complete."""
-        cute.nvgpu.tcgen05.commit(self.empty(state.index))
+        cute.nvgpu.tcgen05.commit(self.empty(state.index), self.mask, self.cta_group)
 
 
-class PipelineUmmaAsync(PipelineAsync):
+def _operand_blocks(cta_layout_vmnk: Any, rank: Int) -> Int:
+    """Return the mask of the blocks that load operands of the MMAs of a block or of its pair."""
+    _, m, n, k = cta_layout_vmnk.get_flat_coord(rank)
+    mask = 0
+    for v in range(cute.size(cta_layout_vmnk, mode=[0])):
+        for along in (1, 2):
+            mask = mask | cute.nvgpu.cpasync.create_tma_multicast_mask(cta_layout_vmnk, (v, m, n, k), along)
+    return cute.Int16(mask)
+
+
+class PipelineUmmaAsync(_UmmaPipeline):
     """A pipeline of accumulators in tensor memory, from ``tcgen05`` MMAs to threads that load them.
 
-    ``producer_commit`` commits the MMAs: the slot is full when they are complete.
+    ``producer_commit`` commits the MMAs: the slot is full when they are complete, in both blocks of a pair. The
+    consumers of both release the slot at the even block, so ``consumer_group.size`` counts the arrivals of both.
 
     ``create`` takes one argument more than that of :class:`PipelineAsync`:
 
     Args:
-        cta_layout_vmnk: None, or a layout of one block.
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
     """
 
     def __init__(
@@ -562,8 +614,13 @@ class PipelineUmmaAsync(PipelineAsync):
         agent: Agent,
         cta_layout_vmnk: LayoutLike = None,
     ):
-        super().__init__(barriers, num_stages, producers, consumers, agent)
-        _check_one_block(cta_layout_vmnk, "PipelineUmmaAsync")
+        super().__init__(barriers, num_stages, producers, consumers, agent, cta_layout_vmnk)
+        self.first: Any = None
+        self.mask: Any = None
+        if self.is_pair:
+            rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
+            self.first = rank // 2 * 2
+            self.mask = cute.Int16(cute.Int32(3) << self.first)
 
     def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the accumulators have been loaded."""
@@ -572,7 +629,12 @@ class PipelineUmmaAsync(PipelineAsync):
 
     def producer_commit(self, state: PipelineState) -> None:
         """Let the accumulators be loaded when the earlier MMAs are complete."""
-        cute.nvgpu.tcgen05.commit(self.full(state.index))
+        cute.nvgpu.tcgen05.commit(self.full(state.index), self.mask, self.cta_group)
+
+    def producer_tail(self, state: PipelineState) -> None:
+        """Wait until all slots are empty, in the block that issues the MMAs."""
+        if self.leads():
+            super().producer_tail(state)
 
     def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the accumulators are complete."""
@@ -582,7 +644,10 @@ class PipelineUmmaAsync(PipelineAsync):
     def consumer_release(self, state: PipelineState) -> None:
         """Signal that this thread has loaded its accumulators."""
         cute.nvgpu.tcgen05.fence_before_thread_sync()
-        super().consumer_release(state)
+        if self.first is not None:
+            cute.arch.mbarrier_arrive(self.empty(state.index), self.first)
+        else:
+            super().consumer_release(state)
 
 
 class PipelineOrder:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.errors import UsageError
-from cute_dialect.lang.machine.tensor_memory import check_one_block
 from cute_dialect.lang.nvgpu.cpasync import TensorMapManager, TensorMapUpdateMode
 from cute_dialect.lang.tracing.tracer import multiprocessors
 from cute_dialect.lang.values.shared_memory import SmemAllocator
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.machine.threads import Dim3
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
     from cute_dialect.lang.values.dtypes import Numeric
+    from cute_dialect.lang.values.layouts import Layout
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Condition, Coord, Int, LayoutLike, Shape
     from cute_dialect.lang.values.tensors import Tensor
@@ -34,7 +34,8 @@ __all__ = [
     "ClcDynamicPersistentTileScheduler", "ClcDynamicPersistentTileSchedulerParams", "GroupSearchResult",
     "GroupedGemmGroupSearchState", "GroupedGemmTileSchedulerHelper", "GroupedRaster",
     "HardwareInfo", "LayoutEnum", "PersistentTileSchedulerParams", "SmemAllocator", "StaticPersistentTileScheduler",
-    "TensorMapManager", "TensorMapUpdateMode", "TmemAllocator", "WorkTileInfo", "create_initial_search_state",
+    "TensorMapManager", "TensorMapUpdateMode", "TmemAllocator", "WorkTileInfo", "compute_epilogue_tile_shape",
+    "create_initial_search_state",
     "get_num_tmem_alloc_cols", "get_smem_capacity_in_bytes", "print_latex", "print_latex_tv",
 ]  # fmt: skip
 
@@ -326,8 +327,10 @@ class TmemAllocator:
         alloc_result_dst_smem_ptr: a pointer to an Int32 in shared memory, for the address.
         barrier_for_retrieve: the barrier of all threads that use the memory.
         allocator_warp_id: the warp that allocates and frees.
-        is_two_cta: must be False.
+        is_two_cta: allocate in both blocks of a pair.
         num_allocated_columns: columns allocated before.
+        two_cta_tmem_dealloc_mbar_ptr: a pointer to an Int64 in shared memory, for the mbarrier at which a block of a
+            pair waits until the other block has no more accesses.
     """
 
     def __init__(
@@ -339,11 +342,18 @@ class TmemAllocator:
         num_allocated_columns: int = 0,
         two_cta_tmem_dealloc_mbar_ptr: Pointer | None = None,
     ):
-        check_one_block(is_two_cta or two_cta_tmem_dealloc_mbar_ptr is not None, "TmemAllocator")
+        if is_two_cta and two_cta_tmem_dealloc_mbar_ptr is None:
+            raise UsageError("TmemAllocator: is_two_cta needs two_cta_tmem_dealloc_mbar_ptr, a pointer to an Int64")
         self.slot = alloc_result_dst_smem_ptr
         self.barrier = barrier_for_retrieve
         self.warp = allocator_warp_id
         self.columns = num_allocated_columns
+        self.is_two_cta = is_two_cta
+        self.done = two_cta_tmem_dealloc_mbar_ptr
+        if is_two_cta and self._is_allocator():
+            with cute.arch.elect_one():
+                cute.arch.mbarrier_init(self.done, 1)
+                cute.arch.mbarrier_init_fence()
 
     def _is_allocator(self) -> Condition:
         return cute.arch.make_warp_uniform(cute.arch.warp_idx()) == self.warp
@@ -351,7 +361,7 @@ class TmemAllocator:
     def allocate(self, num_columns: int) -> None:
         """Allocate 32, 64, 128, 256 or 512 columns. The allocating warp waits until they are free."""
         if self._is_allocator():
-            cute.arch.alloc_tmem(num_columns, self.slot)
+            cute.arch.alloc_tmem(num_columns, self.slot, self.is_two_cta)
         self.columns = num_columns
 
     def wait_for_alloc(self) -> None:
@@ -367,13 +377,18 @@ class TmemAllocator:
     def relinquish_alloc_permit(self) -> None:
         """Declare that the block allocates no more."""
         if self._is_allocator():
-            cute.arch.relinquish_tmem_alloc_permit()
+            cute.arch.relinquish_tmem_alloc_permit(self.is_two_cta)
 
     def free(self, tmem_ptr: Pointer, num_columns: int = 0) -> None:
-        """Free the columns, by default all. Call it after a barrier that follows the last access."""
+        """Free the columns, by default all. Call it after a barrier that follows the last access in this block."""
         if self._is_allocator():
+            if self.is_two_cta:
+                peer = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster()) ^ 1
+                with cute.arch.elect_one():
+                    cute.arch.mbarrier_arrive(self.done, peer)
+                cute.arch.mbarrier_wait(self.done, 0)
             cute.nvgpu.tcgen05.fence_after_thread_sync()
-            cute.arch.dealloc_tmem(tmem_ptr, num_columns or self.columns)
+            cute.arch.dealloc_tmem(tmem_ptr, num_columns or self.columns, self.is_two_cta)
 
 
 def get_num_tmem_alloc_cols(
@@ -394,6 +409,49 @@ def get_num_tmem_alloc_cols(
     if not rounding:
         return columns
     return max(cute.arch.get_min_tmem_alloc_cols(), 1 << (columns - 1).bit_length())
+
+
+def compute_epilogue_tile_shape(
+    cta_tile_shape: Shape,
+    use_2cta_instrs: bool,
+    layout_d: LayoutEnum,
+    elem_ty_d: type[Numeric],
+    *,
+    layout_c: LayoutEnum | None = None,
+    elem_ty_c: type[Numeric] | None = None,
+) -> tuple[Int, Int | Layout]:
+    """Return the tile (M, N) of the accumulator that the epilogue of a Blackwell GEMM processes at once.
+
+    The rules are those of CUTLASS (``epilogue/collective/builders/sm100_builder.inl``, BSD-3). If the two halves of the
+    columns lie in different lanes, as for a pair of blocks with 64 rows each, the tile has columns of both halves, and
+    its mode N is a layout.
+
+    Args:
+        cta_tile_shape: the tile (M, N, …) of one block.
+        use_2cta_instrs: a pair of blocks executes the MMAs.
+        layout_d, elem_ty_d: the layout and the element type of D.
+        layout_c, elem_ty_c: those of a source that the epilogue loads, if there is one.
+    """
+    m, n = cta_tile_shape[0], cta_tile_shape[1]
+    warps_m, warps_n = (2, 2) if use_2cta_instrs and m == 64 else (4, 1)
+    rows = min(m, 32 * warps_m)
+    bits = max(elem_ty_d.width, elem_ty_c.width if elem_ty_c is not None else 0)
+    if elem_ty_c is None:
+        columns = (8192 if bits == 4 else 4096) // rows
+    elif bits == 32:
+        columns = 16 if m > 64 and n <= 128 else 32
+    else:
+        columns = 32 if bits == 16 and n <= 128 else 64
+    least = [8 * warps_n if layout_d.is_m_major_c() else 128 // elem_ty_d.width * warps_n]
+    if elem_ty_c is not None and layout_c is not None:
+        least.append(8 * warps_n if layout_c.is_m_major_c() else 128 // elem_ty_c.width * warps_n)
+    if n < max(least):
+        raise UsageError(f"compute_epilogue_tile_shape: the tile has {n} columns; use at least {max(least)}")
+    columns = min(n, max(columns, *least))
+    columns = columns if n % columns == 0 else n
+    if warps_n == 1 or columns == n:
+        return rows, columns
+    return rows, cute.make_layout((columns // warps_n, warps_n), stride=(1, n // warps_n))
 
 
 class GroupSearchResult(NamedTuple):

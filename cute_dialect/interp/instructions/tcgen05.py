@@ -57,6 +57,8 @@ from cute_dialect.interp.values import Array, Mask, Origin, Pending, Regs, Undef
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
+    from cute_dialect.interp.race.tensor_order import TensorEvent
+
 Gen = Generator[Wait, None, None]
 _I32 = int_leaf(32)
 _NEEDS = "a tcgen05 instruction"
@@ -165,7 +167,7 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
         memories = [b.tensor_memory() for b in blocks]
         warp, last = _warp(g), g.machine.transfers.schedule in ("reverse", "adversarial")
         own.check_alloc(count, warp)
-        own.waiting = (warp, count)
+        own.waiting, own.requester = (warp, count), (g, info)
         g.count.progress += 1
         own.granted = -1
         if group == 2:
@@ -186,17 +188,8 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
                 f"waits for {count} free columns of tensor memory ({free} are free)",
             )
         if own.granted < 0:
-            first = own.room(count, last, memories)
-            for m in memories:
-                m.granted = first
+            _start_alloc(blocks, own.room(count, last, memories), count)
         first = own.granted
-        own.waiting = None
-        own.allocate(first, count, warp, info)
-        monitor = g.machine.monitor
-        if monitor is not None:
-            whole = Rect(lane_run(0, tensor_memory.LANES), first, first + count)
-            lanes = range(32)
-            monitor.tensor.issue(g, "alloc", info, lanes, [Use(_block(g), whole, True, "allocation")])
         saved = g.mask
         g.mask = Mask.of(np.arange(32) == 0)
         try:
@@ -205,6 +198,26 @@ def emit_alloc(c: FnCompiler, op: Operation, slot: int, columns: int, group: int
             g.mask = saved
 
     c.emit_blocking(op, gen, info)
+
+
+def _start_alloc(blocks: Sequence[Block], first: int, count: int) -> None:
+    """Allocate columns in a block, or in both blocks of a pair, for the warps that have requested them.
+
+    The other warp of a pair may still be waiting: the first of the two to continue may use the memory of both blocks.
+    """
+    events: list[TensorEvent] = []
+    for block in blocks:
+        memory = block.tensor_memory()
+        assert memory.waiting is not None and memory.requester is not None
+        (warp, _), (g, info) = memory.waiting, memory.requester
+        memory.waiting, memory.granted = None, first
+        memory.allocate(first, count, warp, info)
+        if g.machine.monitor is not None:
+            whole = Rect(lane_run(0, tensor_memory.LANES), first, first + count)
+            uses = [Use(block, whole, True, "allocation")]
+            events.append(g.machine.monitor.tensor.issue(g, "alloc", info, range(32), uses))
+    if len(events) == 2:
+        events[0].other, events[1].other = events[1], events[0]
 
 
 def emit_dealloc(c: FnCompiler, op: Operation, address: int, columns: int, group: int) -> None:

@@ -19,12 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cute_dialect.interp.errors import Fault, OpInfo
 from cute_dialect.interp.values import Array
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp.machine.group import Group
 
 LANES = 128
 COLUMNS = 512
@@ -179,6 +182,7 @@ class TensorMemory:
         self.relinquished: OpInfo | None = None
         self.last: Allocation | None = None  # latest allocation, freed or not
         self.waiting: tuple[int, int] | None = None  # (warp, columns) of an alloc that waits for its peer or for room
+        self.requester: tuple[Group, OpInfo] | None = None  # warp and op of the last alloc
         self.granted = -1  # first column of the alloc that waits, set by the other block of a pair
         self.returned = 0  # deallocations of a pair that this block has executed
 

@@ -18,7 +18,8 @@ Between threads, knowledge is passed by ordinary synchronization. There are two 
   a wait for data in shared memory and the `mma` or `cp` that reads it.
 
 `tcgen05.alloc` and `dealloc` are synchronous: the fence after is not needed for `dealloc`, nor the one before for
-`alloc`.
+`alloc`. The allocations of the two blocks of a pair are one operation: order after one is order after both. The PTX ISA
+does not say so [?], and public kernels rely on it.
 
 An event whose words a later event overwrites is dropped: order after the later one implies order after both.
 
@@ -55,9 +56,10 @@ class TensorEvent:
     - actor, number: for mma and cp, the column of the thread's operations, and the number of this one
     - done: for ld and st, the time at which the warp has waited for it; -1 before
     - key: for mma, its accumulator, shape and kind
+    - other: for the allocation of a pair of blocks, that of the other block
     """
 
-    __slots__ = ("actor", "clock", "done", "first", "info", "key", "kind", "lanes", "number")
+    __slots__ = ("actor", "clock", "done", "first", "info", "key", "kind", "lanes", "number", "other")
 
     def __init__(self, kind: str, info: OpInfo, first: int, lanes: Sequence[int], clock: int) -> None:
         self.kind = kind
@@ -69,6 +71,7 @@ class TensorEvent:
         self.number = 0
         self.done = -1
         self.key: tuple[object, ...] = ()
+        self.other: TensorEvent | None = None
 
     @property
     def is_collective(self) -> bool:
@@ -272,7 +275,11 @@ class TensorOrder:
         fenced = self._fenced(g, y)
         same = x.same_issuer(y)
         if x.kind in ("ld", "st", "alloc", "dealloc"):
-            return self._after_warp(x, y, tables, fenced, same, g)
+            verdict = self._after_warp(x, y, tables, fenced, same, g)
+            if x.other is None or verdict.strict:
+                return verdict
+            other = self._after_warp(x.other, y, tables, fenced, x.other.same_issuer(y), g)
+            return other if other.practice > verdict.practice or other.strict else verdict
         complete = all(int(t[MEMORY, x.actor]) >= x.number for t in tables)
         if complete and y.kind == "dealloc":
             return Verdict(True, True, "")

@@ -13,10 +13,10 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.inverses import left_inverse
 from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError
-from cute_dialect.algebra.tiled_copy import make_layout_tv
+from cute_dialect.algebra.tiled_copy import make_layout_tv, thread_values
 from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout
-from cute_dialect.lang.machine.atoms import CopyAtom, check_target, refuse
+from cute_dialect.lang.machine.atoms import CopyAtom, check_target, make_copy_atom, refuse
 from cute_dialect.lang.machine.instructions import as_attribute, emit_machine, in_kernel, pointer, tensor_operand
 from cute_dialect.lang.machine.threads import one_of_the_warp
 from cute_dialect.lang.machine.tiled_mma import Tiled, TiledMma, partition_view, static_payload, thread_coord
@@ -242,13 +242,27 @@ def make_tiled_copy_C(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_S(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Create a tiled copy with the threads, values and tile of another, for use on its source side."""
-    return _tiled(atom, "cute.make_tiled_copy_S", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
+    """Create a tiled copy with the tile of another, in which each thread has the values that it reads in the other."""
+    return _with_side(atom, "cute.make_tiled_copy_S", tiled_copy, "src")
 
 
 def make_tiled_copy_D(atom: CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """Create a tiled copy with the threads, values and tile of another, for use on its destination side."""
-    return _tiled(atom, "cute.make_tiled_copy_D", tiled_copy.type.data.layout_tv, tiled_copy.tiler_mn)
+    """Create a tiled copy with the tile of another, in which each thread has the values that it writes in the other."""
+    return _with_side(atom, "cute.make_tiled_copy_D", tiled_copy, "dst")
+
+
+def _with_side(atom: CopyAtom, what: str, tiled_copy: TiledCopy, side: str) -> TiledCopy:
+    from cute_dialect.dialect.atom_types import TiledCopy as Payload  # late: start-up
+    from cute_dialect.dialect.atom_types import TiledCopyType, verify_tiled_copy  # late: start-up
+
+    found, data = copy_atom_of(atom, what), tiled_copy.type.data
+    try:
+        counts = (data.atom.threads(), data.atom.values())
+        made = Payload(found.type, thread_values(data.layout_tv, counts, data.atom.reference_map(side)), data.tiler)
+        verify_tiled_copy(made)
+        return TiledCopy(TiledCopyType(made), found)
+    except AlgebraError as e:
+        refuse("F251", what, e)
 
 
 def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
@@ -365,7 +379,7 @@ def copy(
     after stores, call ``cute.arch.fence_view_async_tmem_store``.
 
     Args:
-        atom: the copy atom or tiled copy.
+        atom: the copy atom or tiled copy. A ``CopyUniversalOp`` without a width copies tensors of any element type.
         src: the source tensor.
         dst: the destination tensor.
         pred: a register tensor of Boolean with one flag per element, or per access if mode 0 has stride 0 or size 1.
@@ -386,6 +400,7 @@ def copy(
     tracer = in_kernel(what)
     check_target(found.op.name, found.op.chip)
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
+    found = _of_elements(found, source, destination)
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
     state["im2col_offsets"] = im2col_offsets
     shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # Each thread of the tiled copy issues its own part.
@@ -412,6 +427,16 @@ def copy(
         _refuse_copy(what, e, source, destination)
     if source.memspace == AddressSpace.tmem:
         emit_machine("tmem_wait", what=what, kind="load")
+
+
+def _of_elements(atom: CopyAtom, source: Tensor, destination: Tensor) -> CopyAtom:
+    """Return the atom of plain copies of any width for the element type of the tensors; other atoms unchanged."""
+    element = source.element_type
+    if atom.type.name != "cute_nvgpu.atom.universal_copy" or atom.type.data.bits:
+        return atom
+    if element is None or element is not destination.element_type or element.width == atom.value_type.width:
+        return atom
+    return make_copy_atom(atom.op, element)
 
 
 def _with_sign(tensor: Any, atom: CopyAtom) -> SSAValue:

@@ -22,7 +22,7 @@ from cute_dialect.lang.tracing.tracer import (
     parse_type,
     require_chip,
 )
-from cute_dialect.lang.values.dtypes import Boolean, Float32, Int32, Int64, Numeric, Uint32, Uint64
+from cute_dialect.lang.values.dtypes import Boolean, Float32, Int16, Int32, Int64, Numeric, Uint32, Uint64
 from cute_dialect.lang.values.dynamic import Dynamic
 from cute_dialect.lang.values.forms import form_of
 from cute_dialect.lang.values.math import fma, over
@@ -112,11 +112,12 @@ OPERANDS: Mapping[str, Callable[[object, str], SSAValue]] = {
     "i64": _number(Int64),
     "i1": _number(Boolean),
     "f32": _number(Float32),
+    "mask": _number(Int16),
 }
 """Converters for each kind of operand."""
 _ANNOTATIONS = {
     "bar": "Pointer", "ptr": "Pointer", "smem": "Pointer", "i32": "Int", "i64": "Int", "i1": "Condition",
-    "f32": "Number",
+    "f32": "Number", "mask": "Int",
 }  # fmt: skip
 """Annotations of each kind of operand, in signatures."""
 

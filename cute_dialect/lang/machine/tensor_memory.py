@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from cute_dialect.lang.values.dtypes import Numeric
-    from cute_dialect.lang.values.signature_types import LayoutLike
+    from cute_dialect.lang.values.signature_types import Int, LayoutLike
     from cute_dialect.lang.values.tensors import Tensor
 
 __all__ = [
@@ -65,20 +65,22 @@ def _columns(n: object, what: str) -> int:
 
 
 class CtaGroup(Enum):
-    """Blocks that execute an MMA together. The language supports ONE."""
+    """Blocks that execute an MMA together: ONE, or TWO for a pair, the blocks of ranks 2i and 2i + 1 of a cluster."""
 
     ONE = 1
     TWO = 2
 
 
-def check_one_block(is_two_cta: object, what: str) -> None:
-    """Raise F280 for an operation of a pair of blocks."""
-    if is_two_cta:
-        raise KernelTypeError(
-            "F280",
-            f"{what}: pairs of blocks (cta_group::2) are not supported by the language yet",
-            hint="use CtaGroup.ONE; the dialect has cta_group = 2",
-        )
+def group_number(cta_group: object, what: str) -> int:
+    """Return the number of blocks of a :class:`CtaGroup`. Raises F250 for other values."""
+    if not isinstance(cta_group, CtaGroup):
+        raise KernelTypeError("F250", f"{what}: cta_group must be CtaGroup.ONE or CtaGroup.TWO, got {cta_group!r}")
+    return cta_group.value
+
+
+def _pair(is_two_cta: bool) -> int | None:
+    """Return the property ``cta_group`` of an op, or None for one block."""
+    return 2 if is_two_cta else None
 
 
 def alloc_tmem(num_columns: int, smem_ptr_to_write_address: Pointer, is_two_cta: bool = False) -> None:
@@ -89,18 +91,17 @@ def alloc_tmem(num_columns: int, smem_ptr_to_write_address: Pointer, is_two_cta:
     Args:
         num_columns: 32, 64, 128, 256 or 512.
         smem_ptr_to_write_address: a pointer to an Int32 in shared memory.
-        is_two_cta: must be False.
+        is_two_cta: allocate the same columns in both blocks of a pair. One warp of each block calls it.
     """
     what = "cute.arch.alloc_tmem"
-    check_one_block(is_two_cta, what)
     where = _slot(smem_ptr_to_write_address, what)
-    emit_machine("tmem_alloc", [where], what=what, columns=_columns(num_columns, what))
+    columns = _columns(num_columns, what)
+    emit_machine("tmem_alloc", [where], what=what, columns=columns, cta_group=_pair(is_two_cta))
 
 
 def relinquish_tmem_alloc_permit(is_two_cta: bool = False) -> None:
     """Declare that the block allocates no more tensor memory. The allocating warp calls it."""
-    check_one_block(is_two_cta, "cute.arch.relinquish_tmem_alloc_permit")
-    emit_machine("tmem_relinquish", what="cute.arch.relinquish_tmem_alloc_permit")
+    emit_machine("tmem_relinquish", what="cute.arch.relinquish_tmem_alloc_permit", cta_group=_pair(is_two_cta))
 
 
 def retrieve_tmem_ptr(element_type: type[Numeric], alignment: int, ptr_to_buffer_holding_addr: Pointer) -> Pointer:
@@ -118,11 +119,13 @@ def retrieve_tmem_ptr(element_type: type[Numeric], alignment: int, ptr_to_buffer
 
 
 def dealloc_tmem(tmem_ptr: Pointer, num_columns: int, is_two_cta: bool = False) -> None:
-    """Free columns of tensor memory. One whole warp calls it, after a barrier that follows the last access."""
+    """Free columns of tensor memory. One whole warp calls it, after a barrier that follows the last access.
+
+    With ``is_two_cta`` one warp of each block of the pair calls it.
+    """
     what = "cute.arch.dealloc_tmem"
-    check_one_block(is_two_cta, what)
     at = pointer(tmem_ptr, f"'tmem_ptr' of {what}", "", (AddressSpace.tmem,))
-    emit_machine("tmem_dealloc", [at], what=what, columns=_columns(num_columns, what))
+    emit_machine("tmem_dealloc", [at], what=what, columns=_columns(num_columns, what), cta_group=_pair(is_two_cta))
 
 
 def fence_view_async_tmem_load() -> None:
@@ -153,17 +156,25 @@ def get_min_tmem_alloc_cols(compute_capability: str = "sm_100") -> int:
 # ------------------------------------------------------------------------------------------------- commits and fences
 
 
-def commit(mbar_ptr: Pointer) -> None:
+def commit(mbar_ptr: Pointer, mask: Int | None = None, cta_group: CtaGroup = CtaGroup.ONE) -> None:
     """Arrive at an mbarrier when the earlier MMAs are complete.
 
     One thread of the calling warp arrives: the one that has issued them. The commit includes
     :func:`fence_before_thread_sync`.
+
+    Args:
+        mbar_ptr: the mbarrier.
+        mask: arrive at the same address in each block of the cluster whose bit is set. None means this block.
+        cta_group: the blocks that execute the MMAs.
     """
     what = "cute.nvgpu.tcgen05.commit"
-    bar = operand("bar", mbar_ptr, f"'mbar_ptr' of {what}")
+    operands = [operand("bar", mbar_ptr, f"'mbar_ptr' of {what}")]
+    if mask is not None:
+        operands.append(operand("mask", mask, f"'mask' of {what}"))
+    group = group_number(cta_group, what)
 
     def emit() -> None:
-        emit_machine("tcgen05_commit", [bar], what=what)
+        emit_machine("tcgen05_commit", operands, what=what, cta_group=_pair(group == 2))
 
     issued_by_one(emit)
 

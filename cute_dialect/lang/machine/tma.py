@@ -127,6 +127,7 @@ def make_tiled_tma_atom(
         "swizzle": swizzle or None, "l2": l2_promotion if l2_promotion != 128 else None,
         "multicast": num_multicast if num_multicast != 1 else None,
         "oob": oob if oob != "zero" else None, "reduction": getattr(op, "reduction_kind", None),
+        "cta_group": 2 if getattr(getattr(op, "cta_group", None), "value", 1) == 2 else None,
     }  # fmt: skip
     for name, value in given.items():
         if value is not None:
@@ -186,12 +187,19 @@ def _tuple(x: Any) -> Any:
     return tuple(map(_tuple, x)) if isinstance(x, list | tuple) else x
 
 
-def _of_operand(modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: Any, tiler: Any, cluster: Any) -> Any:
+def _of_operand(
+    modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: Any, tiler: Any, tiled_mma: TiledMma, cluster: Any
+) -> Any:
+    from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
+
     count = 1
     if cluster is not None and getattr(op, "multicast", None):
         shape = getattr(cluster, "shape", cluster)
-        count = int(shape[mcast])
-    return make_tiled_tma_atom(op, gmem, _as_matrix(smem), tuple(tiler[m] for m in modes), count)
+        count = int(size(_tuple(shape)[mcast]))
+    x, k = (tiler[m] for m in modes)
+    if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
+        x //= tiled_mma.size  # Each block of a pair loads its part.
+    return make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count)
 
 
 def _as_matrix(smem: LayoutLike) -> LayoutLike:
@@ -222,8 +230,7 @@ def make_tiled_tma_atom_A(
     cluster_shape_vmnk: Shape = None,
 ) -> tuple[CopyAtom, Tensor]:
     """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
-    del tiled_mma
-    return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+    return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
 
 
 def make_tiled_tma_atom_B(
@@ -235,8 +242,7 @@ def make_tiled_tma_atom_B(
     cluster_shape_vmnk: Shape = None,
 ) -> tuple[CopyAtom, Tensor]:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
-    del tiled_mma
-    return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, cluster_shape_vmnk)
+    return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
 
 
 # --------------------------------------------------------------------------------------------------------- in a kernel

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.machine.atoms import CopyOp
-from cute_dialect.lang.machine.tensor_memory import CtaGroup, check_one_block
+from cute_dialect.lang.machine.tensor_memory import CtaGroup, group_number
 from cute_dialect.lang.machine.tma import MAP_BYTES, checked_map, map_of
 from cute_dialect.lang.machine.tma import Im2colOp as Im2colOp
 from cute_dialect.lang.machine.tma import TmaOp as TmaOp
@@ -93,7 +93,7 @@ class CopyG2SOp(CopyOp):
 class CopyBulkTensorTileG2SOp(TmaOp):
     """TMA load of a tile of a global tensor to shared memory, completed on an mbarrier.
 
-    ``cta_group`` is ``tcgen05.CtaGroup.ONE``: the barrier is that of the block itself.
+    With ``cta_group`` ``tcgen05.CtaGroup.TWO`` the bytes count at the barrier of the even block of the pair.
     """
 
     cta_group: CtaGroup = CtaGroup.ONE
@@ -102,14 +102,14 @@ class CopyBulkTensorTileG2SOp(TmaOp):
     needs_barrier: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_one_block(self.cta_group is not CtaGroup.ONE, self.name)
+        group_number(self.cta_group, self.name)
 
 
 @dataclass(frozen=True)
 class CopyBulkTensorTileG2SMulticastOp(TmaOp):
     """TMA load of a tile of a global tensor to the shared memory of several blocks of the cluster.
 
-    ``cta_group`` is ``tcgen05.CtaGroup.ONE``: the barrier is that of the block itself.
+    With ``cta_group`` ``tcgen05.CtaGroup.TWO`` the bytes count at the barrier of the even block of the pair.
     """
 
     cta_group: CtaGroup = CtaGroup.ONE
@@ -118,7 +118,7 @@ class CopyBulkTensorTileG2SMulticastOp(TmaOp):
     needs_barrier: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_one_block(self.cta_group is not CtaGroup.ONE, self.name)
+        group_number(self.cta_group, self.name)
 
 
 @dataclass(frozen=True)

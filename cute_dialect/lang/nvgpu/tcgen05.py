@@ -8,7 +8,9 @@ One thread issues the MMAs, and an mbarrier signals their completion::
     mma.set(tcgen05.Field.ACCUMULATE, True)
     tcgen05.commit(done)
 
-The names are CuTe DSL's. The language supports MMAs of one block (``CtaGroup.ONE``).
+The names are CuTe DSL's. With ``CtaGroup.TWO`` a pair of blocks of the cluster executes an MMA: M and N are those of
+both, each block loads its half of A and B and holds its half of the accumulator, and a thread of the even block issues.
+``get_slice(v)`` returns the partitions of block ``v`` of the pair.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from cute_dialect.arch.targets import TCGEN05
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.lang.machine.tensor_memory import CtaGroup as CtaGroup
-from cute_dialect.lang.machine.tensor_memory import check_one_block
 from cute_dialect.lang.machine.tensor_memory import commit as commit
 from cute_dialect.lang.machine.tensor_memory import fence_after_thread_sync as fence_after_thread_sync
 from cute_dialect.lang.machine.tensor_memory import fence_before_thread_sync as fence_before_thread_sync
+from cute_dialect.lang.machine.tensor_memory import group_number
 from cute_dialect.lang.machine.tensor_memory import make_tmem_copy as make_tmem_copy
 from cute_dialect.lang.machine.tensor_memory import tile_to_mma_shape as tile_to_mma_shape
 from cute_dialect.lang.machine.tensor_memory import tmem_columns as find_tmem_tensor_col_offset
@@ -92,7 +94,7 @@ class Field(StrEnum):
 def _text(op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *more: str) -> str:
     """Return the text of the type of an MMA; ``types`` are those of D, A and B."""
     what = f"tcgen05.{op.name}"
-    check_one_block(op.cta_group is CtaGroup.TWO, what)
+    pair = "cta_group = 2" if group_number(op.cta_group, what) == 2 else ""
     d, a, b = (element_text(t, what, signed=True) for t in types)
     m, n, k = triple(op.instruction_shape, what)
     source = str(getattr(op.a_src, "value", op.a_src)).lower()
@@ -101,7 +103,7 @@ def _text(op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *
             "F250", f"{what}: a_src must be OperandSource.SMEM or OperandSource.TMEM, got {op.a_src!r}"
         )
     majors = f"major = ({major_text(op.a_major_mode)}, {major_text(op.b_major_mode)})"
-    options = "".join(f", {x}" for x in more if x)
+    options = "".join(f", {x}" for x in (pair, *more) if x)
     return f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
 
 
@@ -113,7 +115,8 @@ def _negated(op: MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op) -> tuple[str, str]:
 class MmaF16BF16Op(MmaOp):
     """``tcgen05.mma`` with K = 16 of Float16 or BFloat16 into Float32, or of Float16 into Float16.
 
-    M is 64 or 128, and N up to 256. ``negate_a`` and ``negate_b`` multiply by -A and -B.
+    M is 64 or 128, for a pair of blocks 128 or 256, and N up to 256. ``negate_a`` and ``negate_b`` multiply by -A and
+    -B.
     """
 
     ab_dtype: type[Numeric]

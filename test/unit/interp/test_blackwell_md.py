@@ -18,6 +18,7 @@ from cute_dialect.tools import cute_run
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "test" / "examples" / "tile_sm100.mlir"
+PAIR = "gemm_sm100_pair.mlir"
 PAGE = (ROOT / "docs" / "blackwell.md").read_text()
 BUGS = re.findall(
     r"^```diff\n(.*?)^```\n\n```sh\n(sed .*?)\n(cute-run .*?)\n```\n\n```text\n(.*?)\n```$",
@@ -37,11 +38,11 @@ def run(file: Path, schedule: str = "round-robin") -> tuple[np.ndarray, np.ndarr
     return c, a.astype(np.float32) @ b.astype(np.float32).T
 
 
-def edited(diff: str) -> str:
-    """Return the example with a diff applied."""
+def edited(diff: str, file: Path = EXAMPLE) -> str:
+    """Return an example with a diff applied."""
     lines = diff.splitlines()
     old, new = ("\n".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")
-    text = EXAMPLE.read_text()
+    text = file.read_text()
     assert text.count(old) == 1
     return text.replace(old, new)
 
@@ -62,13 +63,13 @@ def test_bug(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "test").symlink_to(ROOT / "test")
     subprocess.run(edit, shell=True, check=True)
-    assert (tmp_path / "broken.mlir").read_text() == edited(diff)
+    assert (tmp_path / "broken.mlir").read_text() == edited(diff, tmp_path / edit.split()[-3])
     assert cute_run.main(shlex.split(command)[1:]) == 1
     assert capsys.readouterr().err.splitlines()[0] == message
 
 
-def test_the_page_has_three_bugs() -> None:
-    assert len(BUGS) == 3
+def test_the_page_has_three_bugs_of_a_block_and_one_of_a_pair() -> None:
+    assert [edit.split()[-3].rpartition("/")[2] for _, edit, _, _ in BUGS] == [EXAMPLE.name] * 3 + [PAIR]
 
 
 @pytest.mark.parametrize("check", ["race,uninit,strict", "race"])
@@ -81,7 +82,7 @@ def test_a_wrong_phase_in_another_order(check: str, tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.sample("mma")
-@pytest.mark.parametrize(("program", "printed"), BLOCKS, ids=["plan", "launch_scaled", "mma", "packed"])
+@pytest.mark.parametrize(("program", "printed"), BLOCKS, ids=["pair", "plan", "launch_scaled", "mma", "packed"])
 def test_program(program: str, printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file := tmp_path / "program.py").write_text(program)
     runpy.run_path(str(file))
@@ -129,7 +130,7 @@ def test_a_misspelled_property(tmp_path: Path) -> None:
     ],
 )
 def test_mistake_in_a_program(old: str, new: str, message: str, tmp_path: Path) -> None:
-    program = BLOCKS[2][0]
+    program = BLOCKS[3][0]
     assert program.count(old) == 1
     (file := tmp_path / "program.py").write_text(program.replace(old, new))
     with pytest.raises(CuteError, match=message):

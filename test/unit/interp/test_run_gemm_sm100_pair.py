@@ -80,6 +80,24 @@ BEFORE = 'cute_nvgpu.arch.tcgen05_fence() {kind = "before"} : () -> ()'
 CLUSTER = "cute_nvgpu.arch.cluster_arrive() : () -> ()\n    cute_nvgpu.arch.cluster_wait() : () -> ()"
 END = f"    }}\n    {CLUSTER}\n    scf.if %allocates {{"
 
+ALLOCATION = TEXT[
+    TEXT.index("    scf.if %allocates {\n      cute_nvgpu.arch.tmem_alloc") : TEXT.index(f"    {BEFORE}\n")
+]
+
+
+@pytest.mark.sample("adversarial")
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_allocation_of_a_pair_is_one_operation(schedule: str) -> None:
+    """The MMA of the even block may use the memory of both after its own allocation, without a barrier of the two."""
+    start = TEXT.index(ALLOCATION)
+    end = TEXT.index("    %tmem = cute_nvgpu.arch.tmem_pointer")
+    barrier = TEXT[start + len(ALLOCATION) : end]
+    own = f"    {BEFORE}\n    cute_nvgpu.arch.barrier() : () -> ()\n    {AFTER}\n"
+    report, right = run(base(TEXT[:start] + barrier + ALLOCATION + own + TEXT[end:]), 3, schedule)
+    assert right
+    assert report.warnings == []
+
+
 MUTANTS: dict[str, tuple[str, str, str]] = {
     "no wait for an empty stage": (WAIT.format("%e, %phase"), "", "race|sync"),
     "no wait for a full stage": (FULL, "", "race|uninit"),
@@ -183,3 +201,8 @@ def test_mutants(name: str, schedule: str) -> None:
     with pytest.raises(InterpError) as e:
         run(text, 6, schedule)
     assert re.fullmatch(kinds, e.value.kind), (e.value.kind, e.value)
+
+
+def test_the_page_counts_the_mutants() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "blackwell.md").read_text(encoding="utf-8")
+    assert f"A test applies {len(MUTANTS)} edits" in page

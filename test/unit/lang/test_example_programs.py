@@ -43,6 +43,8 @@ RUNS: dict[str, list[tuple[str, str]]] = {
     "blackwell_gemm.py": [
         ("", "256 x 128 x 192 on cpu: correct\n"),
         ("--k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
+        ("--pair", "256 x 128 x 192 on cpu: correct\n"),
+        ("--pair --k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
     ],
     "hello.py": [
         ("", "1000 sums on the CPU interpreter, all correct:\n  0."),

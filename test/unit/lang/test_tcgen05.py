@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import UsageError
 from cute_dialect.lang import blackwell, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 from cute_dialect.lang.tracing.errors import KernelTypeError
@@ -32,6 +33,10 @@ MN = tcgen05.OperandMajorMode.MN
         (
             tcgen05.MmaI8Op(cute.Int8, cute.Uint8, (128, 32, 32), saturate=True),
             "tcgen05_mma<128x32x32, (i32,i8,ui8,i32), A = smem, major = (k, k), saturate>",
+        ),
+        (
+            tcgen05.MmaF16BF16Op(cute.Float16, cute.Float32, (256, 64, 16), tcgen05.CtaGroup.TWO),
+            "tcgen05_mma<256x64x16, (f32,f16,f16,f32), A = smem, major = (k, k), cta_group = 2>",
         ),
     ],
 )
@@ -73,22 +78,22 @@ def _slot() -> cute.Pointer:
 
 
 REFUSED: dict[str, tuple[str, Callable[[], object]]] = {
-    "F280: tcgen05.MmaTF32Op: pairs of blocks": (
-        "pair", lambda: cute.make_mma_atom(tcgen05.MmaTF32Op((256, 32, 8), tcgen05.CtaGroup.TWO))
+    "F250: tcgen05.MmaTF32Op: cta_group must be CtaGroup.ONE or CtaGroup.TWO, got 2": (
+        "group", lambda: cute.make_mma_atom(tcgen05.MmaTF32Op((256, 32, 8), 2))  # pyright: ignore
     ),
-    "F280: CopyBulkTensorTileG2SOp: pairs of blocks": (
-        "load", lambda: cpasync.CopyBulkTensorTileG2SOp(tcgen05.CtaGroup.TWO)
+    "F250: CopyBulkTensorTileG2SOp: cta_group must be CtaGroup.ONE or CtaGroup.TWO, got 2": (
+        "load", lambda: cpasync.CopyBulkTensorTileG2SOp(2)  # pyright: ignore
+    ),
+    "F250: MmaTF32Op: M is 64; use 128 or 256 for cta_group 2": (
+        "rows", lambda: cute.make_mma_atom(tcgen05.MmaTF32Op((64, 32, 8), tcgen05.CtaGroup.TWO))
     ),
     "F250: MmaF16BF16Op: N is 20; use one of 8, 16, 24": (
         "extent", lambda: cute.make_mma_atom(tcgen05.MmaF16BF16Op(cute.Float16, cute.Float32, (128, 20, 16)))
     ),
-    "F280: TmemAllocator: pairs of blocks": (
-        "allocator", _kernel(lambda: utils.TmemAllocator(_slot(), pipeline.NamedBarrier(1, 128), is_two_cta=True))
-    ),
     "F251: cute.arch.alloc_tmem: the number of columns must be one of 32, 64, 128, 256, 512, got 48": (
         "columns", _kernel(lambda: cute.arch.alloc_tmem(48, _slot()))
     ),
-    "F280: PipelineTmaUmma: clusters are not supported": (
+    "F254: PipelineTmaUmma: cta_layout_vmnk must have the modes (V, M, N, K), got": (
         "cluster",
         _kernel(
             lambda: pipeline.PipelineTmaUmma.create(
@@ -114,6 +119,52 @@ def test_refused_requests(message: str) -> None:
     with pytest.raises(KernelTypeError) as raised:
         REFUSED[message][1]()
     assert f"{raised.value.code}: {raised.value.message}".startswith(message)
+
+
+def test_an_allocator_of_a_pair_needs_a_barrier() -> None:
+    with pytest.raises(UsageError, match="is_two_cta needs two_cta_tmem_dealloc_mbar_ptr, a pointer to an Int64"):
+        _kernel(lambda: utils.TmemAllocator(_slot(), pipeline.NamedBarrier(1, 128), is_two_cta=True))()
+
+
+def test_shared_layouts_of_a_pair_hold_the_part_of_a_block() -> None:
+    k = tcgen05.OperandMajorMode.K
+    mma = blackwell.make_trivial_tiled_mma(cute.Float16, k, k, cute.Float32, tcgen05.CtaGroup.TWO, (256, 64))
+    assert mma.size == 2 and str(mma.thr_id) == "2:1"
+    assert mma.partition_shape_C((256, 64)) == ((128, 64), 1, 1)
+    a = blackwell.make_smem_layout_a(mma, (256, 64, 64), cute.Float16, 2)
+    assert str(a.outer) == "((128,16),1,4,(1,2)):((64,1),8192,16,(0,8192))"
+    b = blackwell.make_smem_layout_b(mma, (256, 64, 64), cute.Float16, 2)
+    assert str(b.outer) == "((32,16),1,4,(1,2)):((64,1),2048,16,(0,2048))"
+
+
+ROW, COLUMN = utils.LayoutEnum.ROW_MAJOR, utils.LayoutEnum.COL_MAJOR
+
+
+@pytest.mark.parametrize(
+    ("tile", "is_pair", "layout", "dtype", "source", "want"),
+    [
+        ((128, 256), True, ROW, cute.Float16, None, "(128, 32)"),
+        ((128, 64), False, COLUMN, cute.Float32, None, "(128, 32)"),
+        ((64, 128), False, ROW, cute.Float16, None, "(64, 64)"),
+        ((64, 128), True, ROW, cute.Float16, None, "(64, (32,2):(1,64))"),
+        ((128, 128), False, ROW, cute.Float16, (ROW, cute.Float16), "(128, 32)"),
+        ((128, 256), False, ROW, cute.Float16, (ROW, cute.Float16), "(128, 64)"),
+        ((128, 256), False, ROW, cute.Float32, (ROW, cute.Float32), "(128, 32)"),
+        ((128, 48), False, ROW, cute.Float16, None, "(128, 48)"),
+    ],
+)
+def test_epilogue_tiles(
+    tile: tuple[int, int], is_pair: bool, layout: utils.LayoutEnum, dtype: type[cute.Numeric],
+    source: tuple[utils.LayoutEnum, type[cute.Numeric]] | None, want: str,
+) -> None:  # fmt: skip
+    more = {} if source is None else {"layout_c": source[0], "elem_ty_c": source[1]}
+    m, n = blackwell.compute_epilogue_tile_shape(tile, is_pair, layout, dtype, **more)
+    assert f"({m}, {n})" == want
+
+
+def test_an_epilogue_tile_of_few_columns() -> None:
+    with pytest.raises(UsageError, match="the tile has 4 columns; use at least 8"):
+        blackwell.compute_epilogue_tile_shape((128, 4), False, ROW, cute.Float16)
 
 
 def test_columns_of_allocations() -> None:
