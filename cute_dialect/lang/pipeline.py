@@ -559,7 +559,7 @@ class PipelineTmaUmma(_UmmaPipeline):
         if not 1 <= tx_count < 1 << 20:
             raise UsageError(f"PipelineTmaUmma: tx_count must be 1 to {(1 << 20) - 1} bytes, got {tx_count}")
         self.tx_count = tx_count
-        self.mask: Any = None
+        self.mask: Int | None = None
         if self.blocks > 1:
             rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
             self.mask = _operand_blocks(cta_layout_vmnk, rank)
@@ -583,7 +583,7 @@ class PipelineTmaUmma(_UmmaPipeline):
         cute.nvgpu.tcgen05.commit(self.empty(state.index), self.mask, self.cta_group)
 
 
-def _operand_blocks(cta_layout_vmnk: Any, rank: Int) -> Int:
+def _operand_blocks(cta_layout_vmnk: LayoutLike, rank: Int) -> Int:
     """Return the mask of the blocks that load operands of the MMAs of a block or of its pair."""
     _, m, n, k = cta_layout_vmnk.get_flat_coord(rank)
     mask = 0
@@ -615,8 +615,8 @@ class PipelineUmmaAsync(_UmmaPipeline):
         cta_layout_vmnk: LayoutLike = None,
     ):
         super().__init__(barriers, num_stages, producers, consumers, agent, cta_layout_vmnk)
-        self.first: Any = None
-        self.mask: Any = None
+        self.first: Int | None = None
+        self.mask: Int | None = None
         if self.is_pair:
             rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
             self.first = rank // 2 * 2
