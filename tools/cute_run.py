@@ -34,10 +34,10 @@ if TYPE_CHECKING:  # pragma: no cover
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting
+from cute_dialect.tools.check_expressions import FUNCTIONS, KEYWORDS, REFERENCES, CheckError
 from cute_dialect.tools.command_line import new_parser
 from cute_dialect.tools.programs import collect_rarely, leave, run_program
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
-from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES
 
 _EPILOG = """\
 arguments (--in, in the order of the parameters or as NAME=TEXT):
@@ -383,7 +383,7 @@ def _run_cpu(call: Call, request: RunRequest, options: argparse.Namespace) -> tu
 def _check_field(call: Call, request: RunRequest, options: argparse.Namespace) -> bool:
     """Check the expressions over a field and print the verdict; return True if they hold."""
     from cute_dialect.interp.validation.equivalence import Subject, compare  # late: start-up
-    from cute_dialect.tools.run_check import CheckError, compare_over_field  # late: start-up
+    from cute_dialect.tools.run_check import compare_over_field  # late: start-up
     from cute_dialect.tools.run_inputs import Tensor, letters  # late: start-up
     from cute_dialect.tools.run_report import Report  # late: start-up
 

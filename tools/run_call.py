@@ -108,7 +108,7 @@ def _read(expression: str, names: Sequence[str] | None = None, tensors: Sequence
     Raises:
         RunError: the expression is invalid.
     """
-    from cute_dialect.tools.run_check import CheckError, read_expression  # late: start-up
+    from cute_dialect.tools.check_expressions import CheckError, read_expression  # late: start-up
     from cute_dialect.tools.run_inputs import letters  # late: start-up
 
     try:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from cute_dialect.tools.check_expressions import CheckError
 from cute_dialect.tools.run_call import Call, RunError
-from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_inputs import Argument, Tensor, letters
 
 if TYPE_CHECKING:  # pragma: no cover

@@ -20,7 +20,7 @@ def _reporting(name: str, value: object) -> object:
 
 def _allow_loading() -> None:
     """Let ``torch.load(weights_only=True)`` read packed and sparse weights, if torch is imported."""
-    if "torch" in sys.modules:
+    if sys.modules.get("torch") is not None:
         from cute_dialect.op.problems.compressed_weights import allow_loading  # late: start-up
 
         allow_loading()

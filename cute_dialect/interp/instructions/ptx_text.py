@@ -376,8 +376,8 @@ FLOATS = frozenset(name for name in KINDS if name[0] in "ft" or name[:2] in ("bf
 def unpacked(raw: Array, kind: Kind) -> Array:
     """Return registers as elements of a type, lowest first: a last axis for packed types. Bytes are `raw`'s last axis.
 
-    >>> unpacked(np.array([[0x21]], np.uint8), KINDS["e2m1x2"])
-    array([[0.5, 1]], dtype=float4_e2m1fn)
+    >>> unpacked(np.array([[0x21]], np.uint8), KINDS["e2m1x2"]).astype(float).tolist()
+    [[0.5, 1.0]]
     """
     if kind.bits == 4 * kind.elements:
         raw = np.stack([raw & 15, raw >> 4], axis=-1).reshape(len(raw), -1)

@@ -12,6 +12,7 @@ The matrix is ``sequence * query heads + query head``. A probability is kept if 
 
 >>> import numpy as np
 >>> kept_of_arrays(np.array([7, 0]), 0.5, (1, 1, 2, 8)).astype(int).tolist()
+[[[[1, 1, 1, 1, 0, 1, 0, 1], [0, 0, 1, 1, 1, 0, 1, 1]]]]
 """
 
 # The functions take traced values or arrays of any library, whose operators pyright cannot check.

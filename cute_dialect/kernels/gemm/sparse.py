@@ -166,7 +166,7 @@ class SparseConfig(NamedTuple):
     """Configuration of the GEMM with a sparse A.
 
     >>> SparseConfig().name, SparseConfig().smem_bytes
-    ('sparse-f16-128x256-q2-c2', 200736)
+    ('sparse-f16-128x256-q2-c2-d', 200736)
     """
 
     base: GemmConfig = GemmConfig(tile=(128, 256, 64), stages=2, major_c="m")

@@ -102,7 +102,7 @@ def choose_config(
     """Return the configuration for ``rows`` rows of ``n`` elements; None if they are too long.
 
     >>> [choose_config("bf16", n, rows=rows).name for n, rows in ((700, 99), (32000, 4096), (128256, 64))]
-    ['sample-bf16-64-64', 'sample-bf16-64-512', 'sample-bf16-128-1024']
+    ['sample-bf16-64-32', 'sample-bf16-64-512', 'sample-bf16-128-1024']
     """
     segments, entries = segments_of(element, n)
     most = _THREADS if rows > _FEW_ROWS else 2 * _THREADS

@@ -618,7 +618,7 @@ def native_scores(softcap: bool, alibi: bool, bias: str) -> NativeScores:
         bias: element type of the mask, "" for none; "i1" for a mask of visible keys.
 
     >>> native_scores(True, False, "").inputs, native_scores(False, False, "").graph
-    (('softcap', '1 / softcap'), None)
+    (('1 / softcap', 'softcap'), None)
     """
     make, names = _ScoreBuilder("attention"), list[str]()
 

@@ -62,7 +62,9 @@ class SparseWeight(NamedTuple):
 
 def allow_loading() -> None:
     """Let ``torch.load(weights_only=True)`` read the weights."""
-    sys.modules["torch"].serialization.add_safe_globals([PackedWeight, SparseWeight])
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.serialization.add_safe_globals([PackedWeight, SparseWeight])
 
 
 def _moved(call: str, x: Any, device: object) -> Any:

@@ -84,9 +84,7 @@ def test_elementwise_to_ptx_imports_no_extension(tmp_path: Path) -> None:
     assert not any(m == "mlir" or m.startswith("mlir.") for m in modules)  # Upstream MLIR runs in another process.
 
 
-RUN_NEEDS_NOT = (
-    "torch", "cupy", "rich", "asyncio", "unittest", "mlir", "cute_dialect.kernels", "cute_dialect.pipelines.upstream",
-)  # fmt: skip
+RUN_NEEDS_NOT = ("torch", "cupy", "rich", "asyncio", "unittest", "mlir", "cute_dialect.kernels")
 ADD = str(ROOT / "test/examples/elementwise_add.mlir")
 
 

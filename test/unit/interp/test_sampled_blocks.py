@@ -12,8 +12,9 @@ from interp_support import DSMEM, kernel, run_kernel
 
 from cute_dialect.interp import InterpError, Pointer, Progress, RunReport, TensorMap
 from cute_dialect.interp.exec.launch import choose
+from cute_dialect.tools.check_expressions import CheckError
 from cute_dialect.tools.cute_run import main
-from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.run_check import check
 
 EXAMPLE = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "elementwise_add.mlir")
 GEMM = os.path.join(os.path.dirname(__file__), "..", "..", "examples", "gemm_sm90.mlir")

@@ -17,7 +17,8 @@ from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.runtime import driver as cuda
 from cute_dialect.runtime.artifact import CodeObject
 from cute_dialect.tools import cute_bench, cute_run
-from cute_dialect.tools.run_check import CheckError, check
+from cute_dialect.tools.check_expressions import CheckError
+from cute_dialect.tools.run_check import check
 from cute_dialect.tools.run_inputs import SpecError, Tensor, make_arguments
 
 M = "!llvm.struct<(ptr<1>, struct<(struct<(i32, i32)>, i32)>)>"

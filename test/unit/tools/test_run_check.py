@@ -12,7 +12,8 @@ from programs import run
 
 from cute_dialect.pipelines.compilation import Compilation
 from cute_dialect.tools import cute_run
-from cute_dialect.tools.run_check import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, check, read_expression
+from cute_dialect.tools.check_expressions import FUNCTIONS, KEYWORDS, REFERENCES, CheckError, read_expression
+from cute_dialect.tools.run_check import check
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elementwise_add.mlir"
 KNOWN = ", ".join(FUNCTIONS)
