@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 739,
-    "lines": 218_887,
+    "files": 740,
+    "lines": 218_894,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
