@@ -131,19 +131,40 @@ def place_of_location(at: object) -> Place | None:
     return Place(at.filename.data, at.line.data, at.column.data) if isinstance(at, FileLineColLoc) else None
 
 
+_locations: dict[tuple[int, ...], tuple[LocationAttr, list[CodeType]]] = {}
+"""Addresses of the code of a chain of calls, each with an offset -> its location, and the code, whose addresses are
+therefore not used again."""
+
+
 def location() -> LocationAttr:
     """Return the location for a new op: the user's line, and the calls that led to it."""
-    # Identical text in two files gives equal code objects at different positions.
-    key = tuple((f.f_code, f.f_lasti, f.f_code.co_filename) for f in user_frames(sys._getframe(1)))
-    return _location(key)
+    # A code object is known by its address: to hash it takes long, and identical text in two files gives equal ones.
+    key, codes = list[int](), list[CodeType]()
+    at = sys._getframe(1)
+    while at is not None:
+        code = at.f_code
+        if not _is_hidden(code.co_filename):
+            key += id(code), at.f_lasti
+            codes.append(code)
+        elif code.co_name == "trace_boundary" and code.co_filename.startswith(_TRACING):
+            break
+        at = at.f_back
+    found = _locations.get(calls := tuple(key))
+    if found is None:
+        if len(_locations) >= _MOST_LOCATIONS:
+            _locations.clear()
+        found = _locations[calls] = _location(codes, key[1::2]), codes
+    return found[0]
 
 
-@lru_cache(maxsize=65536)
-def _location(key: tuple[tuple[CodeType, int, str], ...]) -> LocationAttr:
+_MOST_LOCATIONS = 65536
+
+
+def _location(codes: list[CodeType], offsets: list[int]) -> LocationAttr:
     from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FileLineColLoc, IntAttr, NameLoc, StringAttr
 
     made: LocationAttr | None = None
-    for code, index, _ in reversed(key):
+    for code, index in zip(reversed(codes), reversed(offsets)):
         place = place_at(code, index)
         here = FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.col))
         made = here if made is None else CallSiteLoc(NameLoc(StringAttr(code.co_qualname), here), made)
