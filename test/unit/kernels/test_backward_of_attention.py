@@ -21,6 +21,7 @@ LIMITS = {"bf16": 1e-2, "f16": 1.25e-3}
 
 CASES: list[tuple[str, tuple[int, ...], tuple[int, int], dict[str, Any]]] = [
     # configuration; batch, heads, key heads, queries, keys, head size; window; options of the interpreter
+    ("attention-backward-bf16-64-right-64x64", (1, 2, 1, 70, 80, 64), (0, 0), {}),
     ("attention-backward-bf16-64-right-128x128", (1, 2, 1, 20, 30, 64), (0, 0), {}),
     ("attention-backward-bf16-128-full-64x128", (1, 1, 1, 70, 100, 128), (0, 0), {"schedule": "adversarial"}),
     ("attention-backward-bf16-128-right-64x128-sms1", (1, 2, 1, 130, 140, 128), (0, 0), {"schedule": "adversarial"}),

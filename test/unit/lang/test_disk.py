@@ -165,7 +165,7 @@ def test_variable_annotations_are_dependencies(folder: Path) -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
     ("change", "said"),
     [

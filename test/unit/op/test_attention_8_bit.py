@@ -107,6 +107,7 @@ def visible(queries: int, keys: int, left: int | None, right: int | None, opposi
     ("shape", "size", "kind", "dtype", "given", "bounds"),
     [
         # (batch, heads, key heads, queries, keys), then the window and the key aligned with the first query
+        ((1, 2, 1, 70, 130), 128, E4M3, "f32", {}, (None, None, 0)),
         ((2, 2, 1, 70, 130), 128, E4M3, "f32", {}, (None, None, 0)),
         ((1, 4, 2, 139, 160), 112, E4M3, "bf16", {"causal": "bottom_right"}, (None, 0, 21)),
         ((1, 2, 1, 200, 170), 64, E4M3, "f16", {"window": (40, 5)}, (40, 5, 0)),

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from launched_here import Seen, here  # noqa: E402
 
 from cute_dialect import flash_attn, op  # noqa: E402
+from cute_dialect.kernels.attention.backward_config import BackwardConfig  # noqa: E402
 from cute_dialect.kernels.attention.config import AttentionConfig, config_named  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
@@ -82,18 +83,23 @@ def error(found: Any, want: Any) -> float:
 
 
 @pytest.mark.end_to_end  # Kernels of attention are compiled and run.
-def test_the_kernels_drop_the_elements_of_the_mask() -> None:
+@pytest.mark.sample("1")
+@pytest.mark.parametrize("heads", [1, 2])
+def test_the_kernels_drop_the_elements_of_the_mask(heads: int) -> None:
     """With values of the identity the result has the probabilities, and with such a gradient dv has them."""
-    q, k, one = normal(1, 2, 37, 64), normal(1, 1, 64, 64, seed=1), torch.eye(64).half()[None, None]
-    kept = op.attention_dropout_mask(STATE, 0.3, (1, 2, 37, 64))
-    out, lse = op.attention(q, k, one, dropout_p=0.3, rng_state=STATE, lse=True, device="cpu", checks=CHECKS)
+    q, k, one = normal(1, heads, 37, 64), normal(1, 1, 64, 64, seed=1), torch.eye(64).half()[None, None]
+    kept = op.attention_dropout_mask(STATE, 0.3, (1, heads, 37, 64))
+    more: dict[str, Any] = {"dropout_p": 0.3, "rng_state": STATE, "device": "cpu", "checks": CHECKS}
+    tiles = AttentionConfig("f16", 64, tile_m=64, tile_n=32)  # a short kernel
+    out, lse = op.attention(q, k, one, lse=True, kernel=tiles, **more)
     assert torch.equal(out != 0, kept)
     want, logs = exact(q.double(), k.double(), one.double(), 0.3)
     assert error(out, want) < 1e-3 and error(lse, logs) < 1e-6
     rows = torch.zeros_like(out)
     rows[0, 0, :, :37] = torch.eye(37).half()  # the second head adds nothing
-    more: dict[str, Any] = {"dropout_p": 0.3, "rng_state": STATE, "device": "cpu", "checks": CHECKS}
-    _, _, dv = op.attention_backward(rows, q, k, one, out, lse, **more)
+    _, _, dv = op.attention_backward(
+        rows, q, k, one, out, lse, kernel=BackwardConfig("f16", 64, tile_m=64, tile_n=64), **more
+    )
     assert torch.equal(dv[0, 0, :, :37].mT != 0, kept[0, 0])
     assert error(dv[0, 0, :, :37].mT, want[0, 0]) < 2e-3
 
@@ -196,7 +202,7 @@ def test_other_functions_draw_the_same_states() -> None:
     assert torch.equal(flash_attn.flash_attn_func(turned, turned, turned, 0.5).transpose(1, 2), explicit)
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+@pytest.mark.slow
 def test_torch_operator() -> None:
     """``torch.compile`` draws the state outside of the operator, and its gradients use the same one."""
     q = normal(1, 1, 16, 64).requires_grad_()

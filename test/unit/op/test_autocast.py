@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[int, 
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=10)
+@pytest.mark.sample(every=20)
 @pytest.mark.filterwarnings("ignore:Mismatch dtype")
 @pytest.mark.parametrize("first", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", CASES)

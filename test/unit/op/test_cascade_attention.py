@@ -80,7 +80,7 @@ class Case:
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param(((1, (4, 2), (150, 40), [30, 0, 5]), {"grown": 3}), id="one group"),
+        pytest.param(((1, (2, 1), (150, 40), [30, 0, 5]), {"grown": 3}), id="one group"),
         pytest.param(((2, (4, 2), (150, 40), [30, 2, 5, 40, 9]),
                       {"groups": [0, 2, 2, 5], "used_shared": [70, 20, 150]}), id="groups"),
         pytest.param(((1, (4, 2), (150, 40), [30, 2, 5, 40, 9]),

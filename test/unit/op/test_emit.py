@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cute_dialect import op
+from cute_dialect.tools import cute_run
 
 torch = pytest.importorskip("torch")
 
@@ -72,7 +71,9 @@ def test_emitted_torch_operator_with_split_f32(tmp_path: Path) -> None:
 @pytest.mark.sample("operation-layouts0")
 @pytest.mark.parametrize("layouts", [("row", "row", "row"), ("column", "row", "column"), ("row", "column", "row")])
 @pytest.mark.parametrize("make", [operation, in_parts])
-def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make: Any) -> None:
+def test_a_file_for_cute_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], layouts: tuple[str, str, str], make: Any
+) -> None:
     """The command in the file's header runs and verifies the GEMM."""
     named = dict(zip(("layout_A", "layout_B", "layout_C"), layouts))
     text = op.emit.mlir(make(**named))
@@ -80,6 +81,4 @@ def test_a_file_for_cute_run(tmp_path: Path, layouts: tuple[str, str, str], make
     file.write_text(text)
     (line,) = [x.removeprefix("//").strip() for x in text.splitlines() if x.startswith("//   cute-run")]
     words = shlex.split(line.replace("FILE", str(file)))
-    command = [sys.executable, "-m", "cute_dialect.tools.cute_run", *words[1:]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and "gemm: ok" in done.stdout, done.stdout + done.stderr
+    assert cute_run.main(words[1:]) == 0 and "gemm: ok" in capsys.readouterr().out

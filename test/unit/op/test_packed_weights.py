@@ -465,7 +465,7 @@ def test_saved_and_moved() -> None:
         packed._replace(data=packed.data.numpy()).to("cpu")
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow  # It imports torch in another process.
 def test_safe_to_load() -> None:
     """The classes are registered where torch is imported first."""
     pytest.importorskip("torch")

@@ -60,7 +60,7 @@ def check_tokens(tokens: Any, x: Any, seed: int, offset: int, **settings: Any) -
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("x0-settings0", "x1-settings5")
+@pytest.mark.sample("x0-settings0")
 @pytest.mark.parametrize(
     "settings",
     [{}, {"temperature": 0.5}, {"min_p": 0.1}, {"top_k": 3}, {"top_p": 0.6}, {"top_k": 20, "top_p": 0.7, "min_p": 0.05},
@@ -192,7 +192,7 @@ def test_schedules(schedule: str, capacity: int) -> None:
 @pytest.mark.end_to_end  # Two kernels are compiled and run.
 def test_seeds_follow_the_generator() -> None:
     """Calls without a seed differ, and the seed of the library repeats them; temperature 0 draws none."""
-    x = np.zeros((64, 40), np.float32)
+    x = np.zeros((9, 40), np.float32)
     np.random.seed(3)
     first, second = (op.sample(x, device="cpu") for _ in range(2))
     np.random.seed(3)
@@ -243,8 +243,7 @@ def check_topk(x: Any, k: int, largest: bool = True, **run: Any) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("True-x0-20")
+@pytest.mark.slow  # test_topk_of_equal_elements and test_topk_operator are quick
 @pytest.mark.parametrize("k", [1, 3, 20, 40])
 @pytest.mark.parametrize(
     "x",
