@@ -182,27 +182,29 @@ def attention(
         values = WarpPipeline.create(
             num_stages=c.stages, producer_group=WARPS, consumer_group=c.consumers, defer_sync=True
         )
-    pipes = [
-        pipeline.PipelineTmaAsync.create(
-            num_stages=stages, producer_group=1, consumer_group=readers, tx_count=size, defer_sync=True
-        )
-        for stages, size, readers in (
-            (c.q_stages, c.query_bytes, everyone),
-            (c.stages, c.key_bytes, everyone),
-            (c.stages, c.value_bytes, WARPS if c.transposes else everyone),
-        )
-    ]
+    pipes: list[Any] = [None] if c.pack else []  # the consumers load packed queries
     if c.gathers:
-        pipes[1:] = [
+        pipes += [
             pipeline.PipelineCpAsync.create(
                 num_stages=c.stages, producer_group=128, consumer_group=128 * c.consumers, defer_sync=True
             )
             for _ in range(2)
         ]
+    else:
+        pipes += [
+            pipeline.PipelineTmaAsync.create(
+                num_stages=stages, producer_group=1, consumer_group=readers, tx_count=size, defer_sync=True
+            )
+            for stages, size, readers in (
+                (c.q_stages, c.query_bytes, everyone),
+                (c.stages, c.key_bytes, everyone),
+                (c.stages, c.value_bytes, WARPS if c.transposes else everyone),
+            )[len(pipes) :]
+        ]
     own = start_block(c.clears)
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
-        producers = [pipe.make_producer() for pipe in pipes]
+        producers: Any = [None if pipe is None else pipe.make_producer() for pipe in pipes]
         if c.gathers:
             GatherProducer(c, tiles, tmas[1:], (sK, sV), producers[1:]).run()
         elif c.clears:
@@ -220,7 +222,7 @@ def attention(
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
-        consumers = [pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
+        consumers: Any = [None if pipe is None else pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
         rows = Rows(c, tiles, out, lse)
         smem = sQ, sK, others[0] if c.transposes else sV
         Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()

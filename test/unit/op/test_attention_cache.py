@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from cute_dialect import op
 from cute_dialect.kernels.attention.config import AttentionConfig
+from cute_dialect.kernels.attention.forward import attention_text
 from cute_dialect.op.problems.attention import check_pages
 from cute_dialect.runtime.arrays import view_of
 
@@ -223,6 +225,15 @@ def test_parts_of_sequences(
     how = {"causal": causal, "chunk": given.get("chunk", 0), "left": given.get("left")}
     for b, (x, *one) in enumerate(sequences):
         check(result[None, b, : len(x)], logs[None, b, :, : len(x)], x[None], [one], **how)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [0, 2], ids=["TMA", "gathered"])
+def test_packed_queries_have_no_barriers(page: int) -> None:
+    """Consumers load packed queries, so that only the slots of keys and values have barriers, two each."""
+    c = AttentionConfig(tile_m=64, q_stages=1, pack=True, used=page > 0, page=page)
+    text = str(attention_text(c))
+    assert len(re.findall(r"arch\.mbarrier_init\(", text)) == 2 * 2 * c.stages
 
 
 def test_few_queries_are_packed() -> None:
