@@ -41,7 +41,10 @@ def report_user_error(error: Exception, program: str) -> bool:
 
 def user_message(error: Exception, program: str) -> str | None:
     """Return the message of a user error, or None for an internal error."""
-    if type(error).__module__.startswith(("cute_dialect.interp", "cute_dialect.tools")):
+    module, spec = type(error).__module__, getattr(sys.modules["__main__"], "__spec__", None)
+    if module == "__main__" and spec is not None:  # python -m cute_dialect.tools.cute_bench
+        module = spec.name
+    if module.startswith(("cute_dialect.interp", "cute_dialect.tools")):
         return f"{program}: error: {str(error).removeprefix('error: ')}"
     from cute_dialect.op.select.kernel_choice import TableError  # late: start-up
     from cute_dialect.pipelines.upstream import UpstreamError  # late: start-up

@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from cute_dialect import op
+from cute_dialect.kernels.attention.config import AttentionConfig
 from cute_dialect.op.execute import kernel_cache
 from cute_dialect.op.select import timing
 from cute_dialect.tools.bench import runner
@@ -287,7 +289,24 @@ def test_rows_of_experts_are_checked(operation: str) -> None:
     assert len(case.kernels()) == 1 + (operation == "dispatch")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
+def test_attention_of_bytes_is_checked(monkeypatch: pytest.MonkeyPatch, element: str, causal: bool) -> None:
+    case = named(4096, causal, 64, element=element).problem.tiny()
+    trial = case.trial("cpu", kernel=AttentionConfig(element, 64, tile_m=64, tile_n=32, output="bf16"))
+    assert 0.1 < trial.check() <= 1
+    attention = op.attention
+    monkeypatch.setattr(op, "attention", lambda *a, **k: attention(*a, **k) * 1.1)
+    with pytest.raises(BenchError, match=r"of the limit for the norm of the result"):
+        trial.check()
+
+
 def test_names_of_attention() -> None:
+    of_bytes = cases_of("attention_8_bit")
+    assert "causal 128 f8E4M3FN 4x16x16384" in [case.name for case in of_bytes]
+    assert all("f8E" in next(iter(case.kernels())) for case in of_bytes)
+    assert of_bytes[0].problem.traffic * 8 == named(1024).problem.traffic * 5  # type: ignore[attr-defined]
     names = [case.name for case in cases_of("attention_backward")]
     assert {"full 256 backward bf16 1x8x16384", "causal 128 shared backward bf16 8x16x2048"} <= set(names)
     assert {"causal 128 packed backward bf16 4x16x4096", "window 128 backward bf16 1x16x16384"} <= set(names)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
+
 import pytest
 
 from cute_dialect.tools.cute_bench import main
+from cute_dialect.tools.programs import user_message
 
 
 @pytest.mark.parametrize(
@@ -49,3 +53,11 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     assert "cute-bench elementwise_add --build DIR " in capsys.readouterr().out
+
+
+def test_errors_of_a_module_that_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python -m`` runs the module as ``__main__``."""
+    error = type("OptionError", (Exception,), {"__module__": "__main__"})("--runs: too few")
+    for name, message in (("cute_dialect.tools.cute_bench", "cute-bench: error: --runs: too few"), ("other", None)):
+        monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(name, None))
+        assert user_message(error, "cute-bench") == message

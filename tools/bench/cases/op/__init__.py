@@ -62,7 +62,7 @@ _MODULES = {
         name: name
         for name in ("attention", "block", "conv", "decode", "epilogues", "flex", "grouped", "mixed", "routing")
     },
-    "attention_backward": "attention",
+    **dict.fromkeys(("attention_8_bit", "attention_backward"), "attention"),
     "sparse": "mixed",
 }
 """The module of each group."""

@@ -1,8 +1,9 @@
-"""``cute-bench op --groups attention attention_backward``: attention and its gradients compared with torch.
+"""``cute-bench op --groups attention attention_8_bit attention_backward``: attention compared with torch.
 
 Peers are the back ends FLASH and CUDNN of ``scaled_dot_product_attention``.  The cases are full and causal attention
 with 1k to 16k keys and heads of 64, 128 and 256 elements.  Others have shared heads, packed sequences, windows, or few
 queries of many keys.  FLOPs count only the keys that a query attends to.  Gradients are those of ``torch.autograd``.
+Torch has no attention of 8-bit floats, so that its peers compute with the same numbers in bf16.
 
 ``cute-bench attention`` measures the default configurations, and with ``--tune`` also those of :func:`space`, tiles,
 stages and schedules.  ``kernels.attention.config.default_config`` should return the fastest of each case.
@@ -47,6 +48,15 @@ LIMITS = {"f16": 2.0**-9, "bf16": 2.0**-6}
 
 ROUNDING = {"f16": (2.0**-11, 2.0**-25), "bf16": (2.0**-8, 0.0)}
 """Largest relative rounding error of an element type, and largest error of f16 numbers below its normal range."""
+
+BYTES = ("f8E4M3FN", "f8E5M2")
+"""8-bit element types, whose results are bf16. Their probabilities are rounded to e4m3."""
+
+ROUNDED_BYTE = 2.0**-4
+"""Largest relative rounding error of e4m3."""
+
+BYTE_ERROR = 0.04
+"""Maximum error of attention of 8-bit floats, relative to the norm of the result."""
 
 DEVIATIONS = 4
 """Errors of a gradient allowed by :meth:`Attention.check_gradient`, in units of its rounding error."""
@@ -115,7 +125,9 @@ class Attention(NamedTuple):
     def traffic(self) -> int:
         """The bytes of q, k, v and the result, and of their gradients."""
         queries, keys = (sum(x) for x in zip(*self.sizes))
-        return 4 * self.head * (queries * self.heads + keys * self.heads_k) * (2 if self.backward else 1)
+        size = 1 if self.element in BYTES else 2
+        rows = (size + 2) * queries * self.heads + 2 * size * keys * self.heads_k
+        return self.head * rows * (2 if self.backward else 1)
 
     def tiny(self) -> Attention:
         """Return a call with few rows and the same mask."""
@@ -197,7 +209,8 @@ class Attention(NamedTuple):
         def forward() -> torch.Tensor:
             return op.attention(q, k, v, **how)
 
-        others = peers_of(self, q, k, v, ends) if device == "cuda" else {}
+        wide = (q.bfloat16(), k.bfloat16(), v.bfloat16()) if self.element in BYTES else (q, k, v)
+        others = peers_of(self, *wide, ends) if device == "cuda" else {}
 
         def check() -> float:
             found = forward()
@@ -252,7 +265,7 @@ class Attention(NamedTuple):
                     for x, i in ((q, h), (k, h // shared), (v, h // shared), (found, h))
                 )
                 weights = self._weights(mine.double()[rows], theirs.double(), rows, queries, keys)
-                worst = max(worst, self._share(result[rows], weights @ values.double()))
+                worst = max(worst, self._share(result[rows], weights, values.double()))
         return worst
 
     def _heads_of(self, x: torch.Tensor, sequence: int) -> torch.Tensor:
@@ -330,7 +343,15 @@ class Attention(NamedTuple):
             (last, dv[None], dv_error.sqrt()[None]),
         ]  # fmt: skip
 
-    def _share(self, found: torch.Tensor, want: torch.Tensor) -> float:
+    def _share(self, found: torch.Tensor, weights: torch.Tensor, values: torch.Tensor) -> float:
+        """Return the largest error of rows of the result as a share of its limit."""
+        want = weights @ values
+        if self.element in BYTES:
+            share = float((found.double() - want).norm() / want.norm()) / BYTE_ERROR
+            if not share <= 1:
+                raise BenchError(f"{self.name}: an error of {share:.2f} of the limit for the norm of the result")
+            limit = ROUNDING["bf16"][0] * want.abs() + ROUNDED_BYTE * (weights @ values.abs()) + 2.0**-24
+            return max(share, check_limit(self.name, found, want, limit))
         # A row that sums few products is larger than the average row, and so is the rounding error of its products.
         squares = want.square()
         scale = squares.mean(-1, keepdim=True).maximum(squares.mean()).sqrt()
@@ -480,6 +501,19 @@ CASES = (
 )
 
 
+BYTE_CASES = (
+    *(named(n, causal, element="f8E4M3FN") for causal in (False, True) for n in LENGTHS),
+    *(
+        named(n, causal, 64, heads=32, heads_k=32, element="f8E4M3FN")
+        for causal in (False, True)
+        for n in (4096, 16384)
+    ),
+    *(named(n, causal, 256, heads=8, heads_k=8, element="f8E4M3FN") for causal in (False, True) for n in (4096, 16384)),
+    *(named(n, True, heads=32, heads_k=8, element="f8E5M2") for n in (2048, 8192)),
+    *(named(n, batch=16, heads=32, heads_k=8, queries=1, element="f8E4M3FN") for n in (4096, 32768)),
+)
+
+
 def gradients(length: int, head: int = 128, **more: Any) -> NamedAttention:
     """Return a case of gradients with 16,384 tokens and 2,048 elements per token."""
     heads = 2048 // head
@@ -588,4 +622,4 @@ def _measured(case: NamedAttention, folder: str, runs: int, tune: bool, wrong: l
 
 BENCHMARKS = {"attention": Benchmark(build_attention, run_attention)}
 
-GROUPS = {"attention": CASES, "attention_backward": BACKWARD_CASES}
+GROUPS = {"attention": CASES, "attention_8_bit": BYTE_CASES, "attention_backward": BACKWARD_CASES}
