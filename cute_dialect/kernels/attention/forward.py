@@ -182,7 +182,7 @@ def attention(
         values = WarpPipeline.create(
             num_stages=c.stages, producer_group=WARPS, consumer_group=c.consumers, defer_sync=True
         )
-    pipes: list[Any] = [None] if c.pack else []  # the consumers load packed queries
+    pipes: list[pipeline.PipelineAsync | None] = [None] if c.pack else []  # the consumers load packed queries
     if c.gathers:
         pipes += [
             pipeline.PipelineCpAsync.create(
@@ -204,7 +204,7 @@ def attention(
     own = start_block(c.clears)
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers_of(c)[0])
-        producers: Any = [None if pipe is None else pipe.make_producer() for pipe in pipes]
+        producers = [None if pipe is None else pipe.make_producer() for pipe in pipes]
         if c.gathers:
             GatherProducer(c, tiles, tmas[1:], (sK, sV), producers[1:]).run()
         elif c.clears:
@@ -222,7 +222,7 @@ def attention(
             Producer(c, tiles, tmas, (sQ, sK, sV), producers).run()
     else:
         cute.arch.setmaxregister_increase(registers_of(c)[1])
-        consumers: Any = [None if pipe is None else pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
+        consumers = [None if pipe is None else pipe.make_consumer() for pipe in (*pipes[:2], values or pipes[2])]
         rows = Rows(c, tiles, out, lse)
         smem = sQ, sK, others[0] if c.transposes else sV
         Consumer(tiles, warp_group - 1, (mma_s, mma_o), smem, consumers, rows, operands, tmas[0]).run()
@@ -248,7 +248,7 @@ class Consumer:
 
     def __init__(
         self, tiles: Tiles, group: Int, mmas: tuple[cute.TiledMma, cute.TiledMma],
-        smem: Sequence[cute.Tensor], rings: Sequence[PipelineConsumer], rows: Rows, operands: ScoreOperands,
+        smem: Sequence[cute.Tensor], rings: Sequence[PipelineConsumer | None], rows: Rows, operands: ScoreOperands,
         queries: cute.Tensor,
     ):  # fmt: skip
         self.dropout = None if operands.drops is None else Dropout(operands.drops)

@@ -93,7 +93,7 @@ class Producer:
         tiles: Tiles,
         tmas: Sequence[TmaMatrix],
         smem: Sequence[cute.Tensor],
-        rings: Sequence[PipelineProducer],
+        rings: Sequence[PipelineProducer | None],
         own: cute.Pointer | None = None,
     ):
         self.c, self.tiles, self.own, self.phase = c, tiles, own, cute.Int32(0)
@@ -154,7 +154,14 @@ class Producer:
         return found
 
     def _bring(
-        self, matrix: Loaded, ring: PipelineProducer, place: Place, at: Int, pages: Int | None, head: Int, batch: Int
+        self,
+        matrix: Loaded,
+        ring: PipelineProducer | None,
+        place: Place,
+        at: Int,
+        pages: Int | None,
+        head: Int,
+        batch: Int,
     ) -> None:
         """Load the keys or values of a step to the next slot of their ring."""
         slot = ring.acquire_and_advance()
@@ -226,7 +233,7 @@ class GatherProducer:
         tiles: Tiles,
         matrices: Sequence[cute.Tensor],
         smem: Sequence[cute.Tensor],
-        rings: Sequence[PipelineProducer],
+        rings: Sequence[PipelineProducer | None],
     ):
         self.c, self.tiles, self.matrices, self.smem = c, tiles, matrices, smem
         self.of_k, self.of_v = rings
