@@ -166,7 +166,6 @@ REFUSED.update(
         for module in ("", ".copy", ".mma")
     }
 )
-REFUSED["cutlass.cute.nvgpu.cpasync.TmaInfo"] = _HELPER
 REFUSED.update({f"cutlass.utils.blackwell_helpers.{name}": _HELPER for name in _HELPERS})
 _DRIVER = "cuda.bindings.driver"
 

@@ -348,8 +348,10 @@ ROWS: tuple[Row, ...] = (
     Row("mbarrier_arrive_cluster",
         "Arrives at the mbarrier at the same offset in block ``cta`` of the cluster, unless ``pred`` is false.",
         '"mbarrier.arrive", "mapa"', ("bar:bar", "cta:i32", "pred:i1?"), sm=90),
-    Row("mbarrier_arrive_expect_tx", "Increases the transaction count of the phase by ``bytes``, and arrives.",
-        '"mbarrier.arrive"', ("bar:bar", "bytes:i32"), sm=90),
+    Row("mbarrier_arrive_expect_tx",
+        "Increases the transaction count of the phase by ``bytes``, and arrives. With ``cta`` it does so at the "
+        "mbarrier at the same offset in that block of the cluster.",
+        '"mbarrier.arrive", "mapa"', ("bar:bar", "bytes:i32", "cta:i32?"), sm=90),
     Row("mbarrier_expect_tx", "Increases the transaction count of the phase by ``bytes``.",
         '"mbarrier.expect_tx"', ("bar:bar", "bytes:i32"), sm=90),
     Row("mbarrier_wait", "Waits until the phase with this parity (0 for the first phase) is complete.",

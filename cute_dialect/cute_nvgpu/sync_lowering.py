@@ -99,6 +99,15 @@ def _arrive_cluster(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None
     low.build.add(nvvm.OPS["mbarrier.arrive"](remote, result_types=[]))
 
 
+def _arrive_expect_tx(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
+    bar, size, *cta = operands
+    if cta:
+        bar = low.build.emit(nvvm.OPS["mapa"](bar, cta[0], result_types=[pointer(AddressSpace.dsmem)]))
+        low.build.add(nvvm.InlinePtxOp("mbarrier.arrive.expect_tx.shared::cluster.b64 _, [$0], $1;", [bar, size]))
+        return
+    low.build.add(nvvm.OPS["mbarrier.arrive.expect_tx"](bar, size, result_types=[]))
+
+
 def _fence_proxy(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     kind, _, space = op.word("space").partition("_")
     kinds = {"shared": "async.shared", "global": "async.global", "all": "async"}
@@ -348,7 +357,7 @@ LOWER: Mapping[str, Lower] = {
     "mbarrier_inval": _effect("mbarrier.inval"),
     "mbarrier_arrive": _effect("mbarrier.arrive"),
     "mbarrier_arrive_cluster": _arrive_cluster,
-    "mbarrier_arrive_expect_tx": _effect("mbarrier.arrive.expect_tx"),
+    "mbarrier_arrive_expect_tx": _arrive_expect_tx,
     "mbarrier_expect_tx": _effect("mbarrier.expect_tx"),
     "mbarrier_wait": _mbarrier_wait,
     "mbarrier_try_wait": _value("mbarrier.try_wait", i1),

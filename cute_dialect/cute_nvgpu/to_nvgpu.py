@@ -134,7 +134,7 @@ def handlers(base: Callable[[str], Handler | None], report: Report) -> Callable[
         "mma_sync": unless(lambda op: mma_obstacle(_mma_row(op)), _mma_sync),
         "mbarrier_init": _mbarrier_init,
         "mbarrier_arrive": _mbarrier_arrive,
-        "mbarrier_arrive_expect_tx": _mbarrier_expect_tx,
+        "mbarrier_arrive_expect_tx": unless(_expect_tx_obstacle, _mbarrier_expect_tx),
         "mbarrier_wait": _mbarrier_wait,
         "tma_load": unless(_tma_op_obstacle, _tma_load),
         "tma_store": unless(_tma_op_obstacle, _tma_store),
@@ -405,6 +405,10 @@ def _mbarrier_arrive(low: Lowering, op: Operation) -> None:
     low.build.add(_nvgpu("mbarrier.arrive")(_group(low, op.operands[0]), _index(low, 0), result_types=[token]))
 
 
+def _expect_tx_obstacle(op: Operation) -> str:
+    return "nvgpu expects bytes at mbarriers of the own block only" if len(op.operands) == 3 else ""
+
+
 def _mbarrier_expect_tx(low: Lowering, op: Operation) -> None:
     bar, size = op.operands
     size_index = _index(low, low.value(size))
@@ -434,6 +438,8 @@ def tma_obstacle(t: TmaAtomType) -> str:
         return f"nvgpu.tensormap.descriptor with a swizzle has rows of 128 bytes, not {inner}"
     if any(s != 1 for s in m.strides):
         return "nvgpu.tensormap.descriptor has no element strides"
+    if m.cta_group == 2:
+        return "nvgpu.tma.async.load signals mbarriers of the own block only"
     return ""
 
 

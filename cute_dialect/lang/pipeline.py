@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineConsumer", "PipelineCpAsync",
-    "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync", "PipelineTmaMultiConsumersAsync",
-    "PipelineTmaStore", "PipelineTmaUmma", "PipelineUmmaAsync", "PipelineUserType",
+    "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineClcFetchAsync", "PipelineConsumer",
+    "PipelineCpAsync", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
+    "PipelineTmaMultiConsumersAsync", "PipelineTmaStore", "PipelineTmaUmma", "PipelineUmmaAsync", "PipelineUserType",
     "arrive", "arrive_and_wait", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
 ]  # fmt: skip
 
@@ -69,6 +69,8 @@ class PipelineUserType(Enum):
 
     Producer = "producer"
     Consumer = "consumer"
+    ProducerConsumer = "producer and consumer"
+    """A producer that also consumes; its state is that of a producer."""
 
 
 class PipelineState:
@@ -116,7 +118,7 @@ class PipelineState:
 
 def make_pipeline_state(user: PipelineUserType, stages: int) -> PipelineState:
     """Return the initial state of one side of a new pipeline."""
-    phase = 1 if user is PipelineUserType.Producer else 0
+    phase = 0 if user is PipelineUserType.Consumer else 1
     return PipelineState(stages, cute.Int32(0), cute.Int32(0), cute.Int32(phase))
 
 
@@ -428,11 +430,7 @@ class PipelineTmaAsync(PipelineAsync):
 
     def sync(self) -> None:
         """Make the barriers visible to all threads of the cluster."""
-        if self.blocks > 1:
-            cute.arch.cluster_arrive_relaxed()
-            cute.arch.cluster_wait()
-        else:
-            cute.arch.sync_threads()
+        sync_blocks(self.blocks)
 
     def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the slot is empty, and set its expected bytes."""
@@ -515,11 +513,7 @@ class _UmmaPipeline(PipelineAsync):
 
     def sync(self) -> None:
         """Make the barriers visible to all threads of the cluster."""
-        if self.blocks > 1:
-            cute.arch.cluster_arrive_relaxed()
-            cute.arch.cluster_wait()
-        else:
-            cute.arch.sync_threads()
+        sync_blocks(self.blocks)
 
     def leads(self) -> Condition:
         """Return True in the block that issues the MMAs."""
@@ -648,6 +642,73 @@ class PipelineUmmaAsync(_UmmaPipeline):
             cute.arch.mbarrier_arrive(self.empty(state.index), self.first)
         else:
             super().consumer_release(state)
+
+
+class PipelineClcFetchAsync(PipelineAsync):
+    """A pipeline of responses of cluster launch control, from one warp of the cluster to threads of all its blocks.
+
+    A warp of the block of rank 0 acquires a slot, which arms the full barriers of all blocks for a response, and
+    requests a tile with :meth:`~cute_dialect.lang.utils.ClcDynamicPersistentTileScheduler.advance_to_next_work`. Each
+    consumer thread waits, reads the response, and releases the slot at the block of rank 0. ``consumer_group.size``
+    counts the threads of all blocks.
+
+    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+
+    Args:
+        tx_count: the number of bytes of a response, 16.
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
+    """
+
+    def __init__(
+        self,
+        barriers: Pointer,
+        num_stages: int,
+        producers: int,
+        consumers: int,
+        agent: Agent,
+        tx_count: int = 16,
+        cta_layout_vmnk: LayoutLike = None,
+    ):
+        super().__init__(barriers, num_stages, producers, consumers, agent)
+        if tx_count != 16:
+            raise UsageError(f"PipelineClcFetchAsync: tx_count must be 16, the bytes of a response, got {tx_count}")
+        self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
+
+    def sync(self) -> None:
+        """Make the barriers visible to all threads of the cluster."""
+        sync_blocks(self.blocks)
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the slot is empty, and let each block expect a response. A whole warp calls it."""
+        super().producer_acquire(state, try_token)
+        if cute.const_expr(self.blocks == 1):
+            if issues():
+                cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), 16)
+        else:
+            lane = cute.arch.lane_idx()
+            if lane < self.blocks:
+                cute.arch.mbarrier_arrive_and_expect_tx(self.full(state.index), 16, lane)
+            cute.arch.sync_warp()
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Do nothing: the response signals its completion."""
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Signal that this thread has read the response."""
+        cute.arch.fence_proxy("async.shared", space="cta")  # The next response overwrites this one.
+        if cute.const_expr(self.blocks == 1):
+            super().consumer_release(state)
+        else:
+            cute.arch.mbarrier_arrive(self.empty(state.index), 0)
+
+
+def sync_blocks(blocks: int) -> None:
+    """Make initialized barriers visible to all threads of a cluster of this many blocks, or of the block."""
+    if blocks > 1:
+        cute.arch.cluster_arrive_relaxed()
+        cute.arch.cluster_wait()
+    else:
+        cute.arch.sync_threads()
 
 
 class PipelineOrder:

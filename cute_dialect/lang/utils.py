@@ -293,12 +293,13 @@ class ClcDynamicPersistentTileScheduler:
         return WorkTileInfo((x + self.in_cluster[0], y + self.in_cluster[1], z), canceled)
 
     def advance_to_next_work(self, mbarrier_addr: Pointer) -> None:
-        """Request the next tile. One thread of the cluster calls it; the response arrives at the mbarrier.
+        """Request the next tile. One thread or warp of the cluster calls it; the response arrives at the mbarrier.
 
         In a cluster of several blocks each block gets the response.
         """
         several = cute.size(self.params.cluster_shape_mn) > 1
-        cute.arch.clc_try_cancel(self.response_ptr, mbarrier_addr, multicast=several)
+        if cute.arch.issues():
+            cute.arch.clc_try_cancel(self.response_ptr, mbarrier_addr, multicast=several)
 
 
 class NamedBarrier(Protocol):

@@ -182,11 +182,21 @@ def mbarrier_arrive(
         emit_machine("mbarrier_arrive_cluster", [bar, rank, *more], what="cute.arch.mbarrier_arrive of a peer")
 
 
-mbarrier_arrive_and_expect_tx = instruction(
-    "mbarrier_arrive_and_expect_tx", "ptr:bar, bytes:i32",
-    "Increase the phase's expected transaction bytes, and arrive once.",
-    op="mbarrier_arrive_expect_tx",
-)  # fmt: skip
+def mbarrier_arrive_and_expect_tx(ptr: Pointer, bytes: Int, peer_cta_rank_in_cluster: Int | None = None) -> None:
+    """Increase the phase's expected transaction bytes, and arrive once.
+
+    Args:
+        ptr: the mbarrier in this block's shared memory.
+        bytes: the number of bytes.
+        peer_cta_rank_in_cluster: arrive at the same address in this block of the cluster instead.
+    """
+    what = "cute.arch.mbarrier_arrive_and_expect_tx"
+    operands = [operand("bar", ptr, f"'ptr' of {what}"), operand("i32", bytes, f"'bytes' of {what}")]
+    if peer_cta_rank_in_cluster is not None:
+        operands.append(operand("i32", peer_cta_rank_in_cluster, f"'peer_cta_rank_in_cluster' of {what}"))
+    emit_machine("mbarrier_arrive_expect_tx", operands, what=what)
+
+
 mbarrier_expect_tx = instruction(
     "mbarrier_expect_tx", "ptr:bar, bytes:i32", "Increase the phase's expected transaction bytes."
 )

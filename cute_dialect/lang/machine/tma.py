@@ -11,7 +11,7 @@ pixel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.algebra.evaluation import evaluate, size
@@ -23,7 +23,7 @@ from cute_dialect.algebra.values import Basis, Swizzle, layout_modes, raw_layout
 from cute_dialect.algebra.values import ComposedLayout as ComposedPayload
 from cute_dialect.algebra.values import Layout as Payload
 from cute_dialect.arch.descriptors import SWIZZLES
-from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, check_target, element_text, parsed_atom, refuse
+from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, Record, check_target, element_text, parsed_atom, refuse
 from cute_dialect.lang.machine.instructions import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type
@@ -87,13 +87,13 @@ def _shared_layout(layout: Any, dtype: type[Numeric], what: str) -> tuple[SSAVal
 def make_tiled_tma_atom(
     op: TmaOp, gmem_tensor: Tensor, smem_layout: LayoutLike, cta_tiler: Tiler, num_multicast: int = 1, *,
     internal_type: type[Numeric] | None = None, oob: str = "zero", l2_promotion: int = 128,
-) -> tuple[CopyAtom, Tensor]:  # fmt: skip
+) -> TmaInfo:  # fmt: skip
     """Create the TMA atom of a global tensor and its coordinate tensor. Called on the host.
 
     Args:
         op: a TMA descriptor.
         gmem_tensor: the tensor in global memory.
-        smem_layout: the layout of one tile in shared memory, plain or swizzled.
+        smem_layout: the layout of one tile in shared memory, plain or swizzled. A last mode of stages is left out.
         cta_tiler: the tile's extents.
         num_multicast: number of blocks that share a tile; each loads its part and multicasts it to all of them.
         internal_type: must be the tensor's element type; use ``cute.recast_tensor`` for another.
@@ -120,7 +120,7 @@ def make_tiled_tma_atom(
             "F254", f"{what}: num_multicast={num_multicast} needs a multicast load",
             hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
         )  # fmt: skip
-    layout, swizzle = _shared_layout(smem_layout, source.element_type, what)
+    layout, swizzle = _shared_layout(_of_one_stage(smem_layout, cta_tiler), source.element_type, what)
     tiler = cta_tiler.ssa if is_layout(cta_tiler) else Tree(_tuple(cta_tiler), "tiler").ssa
     properties: dict[str, Attribute] = {}
     given: dict[str, Any] = {
@@ -139,7 +139,57 @@ def make_tiled_tma_atom(
     atom, coords = made.results
     found = CopyAtom(atom.type, op, atom)
     found.map_modes = _map_modes(coords.type, atom.type.data.rank)
-    return found, Tensor.of(coords)
+    return TmaInfo(found, Tensor.of(coords), smem_layout)
+
+
+class TmaInfo(Record):
+    """A TMA atom with its coordinate tensor and the layout of shared memory for which it was created.
+
+    It unpacks to the first two: ``atom, coords = make_tiled_tma_atom(…)``.
+    """
+
+    __slots__ = ("atom", "smem_layout", "tma_tensor")
+
+    is_static = False
+
+    def __init__(self, atom: CopyAtom, tma_tensor: Tensor, smem_layout: LayoutLike):
+        self.atom = atom
+        self.tma_tensor = tma_tensor
+        self.smem_layout = smem_layout
+
+    def __iter__(self) -> Iterator[CopyAtom | Tensor]:
+        return iter((self.atom, self.tma_tensor))
+
+    def __getitem__(self, i: int) -> CopyAtom | Tensor:
+        return (self.atom, self.tma_tensor)[i]
+
+    def __len__(self) -> int:
+        return 2
+
+    def fixed(self) -> tuple[object, ...]:
+        return (self.atom.type,)
+
+    def parts(self) -> tuple[object, ...]:
+        return (self.atom, self.tma_tensor, self.smem_layout)
+
+    @classmethod
+    def remade(cls, fixed: tuple[object, ...], parts: Sequence[Any]) -> TmaInfo:
+        return cls(*parts)
+
+
+def _of_one_stage(smem: LayoutLike, tiler: Tiler) -> LayoutLike:
+    """Return the layout of one tile, without a last mode of stages that the tile does not have."""
+    from cute_dialect.lang.values.layouts import as_layout, is_layout  # late: start-up
+
+    payload = getattr(smem, "payload", smem)
+    plain = payload.outer if isinstance(payload, ComposedPayload) else payload
+    extents = 1 if is_layout(tiler) or not isinstance(tiler, tuple | list) else len(tiler)
+    if not (isinstance(plain, Payload) and isinstance(plain.shape, tuple) and len(plain.shape) == extents + 1 > 2):
+        return smem
+    made = make_layout(*layout_modes(plain)[:extents])
+    if isinstance(payload, ComposedPayload):
+        return as_layout(ComposedPayload(payload.inner, payload.offset, made))
+    return as_layout(made)
 
 
 def _map_modes(coords: Any, rank: int) -> tuple[int, ...]:
@@ -188,8 +238,15 @@ def _tuple(x: Any) -> Any:
 
 
 def _of_operand(
-    modes: tuple[int, int], mcast: int, op: Any, gmem: Any, smem: Any, tiler: Any, tiled_mma: TiledMma, cluster: Any
-) -> Any:
+    modes: tuple[int, int],
+    mcast: int,
+    op: TmaOp,
+    gmem: Tensor,
+    smem: LayoutLike,
+    tiler: Any,
+    tiled_mma: TiledMma,
+    cluster: Any,
+) -> TmaInfo:
     from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
 
     count = 1
@@ -199,18 +256,22 @@ def _of_operand(
     x, k = (tiler[m] for m in modes)
     if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
         x //= tiled_mma.size  # Each block of a pair loads its part.
-    return make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count)
+    made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count)
+    return TmaInfo(made.atom, made.tma_tensor, smem)
 
 
 def _as_matrix(smem: LayoutLike) -> LayoutLike:
-    """Return a layout ((X, K), RestX, RestK) of an MMA's partition as a layout (X, K) of the tile; others unchanged."""
+    """Return a layout ((X, K), RestX, RestK [, stages]) of an MMA's partition as a layout (X, K) of the tile.
+
+    Others are unchanged.
+    """
     from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 
     payload = as_layout(smem).payload
     plain = payload.outer if isinstance(payload, ComposedPayload) else payload
-    if not (isinstance(plain, Payload) and isinstance(plain.shape, tuple) and len(plain.shape) == 3):
+    if not (isinstance(plain, Payload) and isinstance(plain.shape, tuple) and len(plain.shape) in (3, 4)):
         return smem
-    values, rest_x, rest_k = layout_modes(plain)
+    values, rest_x, rest_k = layout_modes(plain)[:3]
     if not isinstance(values.shape, tuple) or len(values.shape) != 2:
         return smem
     x, k = layout_modes(values)
@@ -228,7 +289,7 @@ def make_tiled_tma_atom_A(
     mma_tiler_mnk: Shape,
     tiled_mma: TiledMma,
     cluster_shape_vmnk: Shape = None,
-) -> tuple[CopyAtom, Tensor]:
+) -> TmaInfo:
     """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
     return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
 
@@ -240,7 +301,7 @@ def make_tiled_tma_atom_B(
     mma_tiler_mnk: Shape,
     tiled_mma: TiledMma,
     cluster_shape_vmnk: Shape = None,
-) -> tuple[CopyAtom, Tensor]:
+) -> TmaInfo:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
     return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
 

@@ -27,6 +27,7 @@ from cute_dialect.lang.machine.atoms import CopyOp
 from cute_dialect.lang.machine.tensor_memory import CtaGroup, group_number
 from cute_dialect.lang.machine.tma import MAP_BYTES, checked_map, map_of
 from cute_dialect.lang.machine.tma import Im2colOp as Im2colOp
+from cute_dialect.lang.machine.tma import TmaInfo as TmaInfo
 from cute_dialect.lang.machine.tma import TmaOp as TmaOp
 from cute_dialect.lang.machine.tma import create_tma_multicast_mask as create_tma_multicast_mask
 from cute_dialect.lang.machine.tma import make_im2col_tma_atom as make_im2col_tma_atom
@@ -59,6 +60,7 @@ __all__ = [
     "CopyReduceBulkTensorTileS2GOp",
     "G2SMulticast",
     "LoadCacheMode",
+    "TmaInfo",
     "copy_tensormap",
     "cp_fence_tma_desc_release",
     "create_tma_multicast_mask",

@@ -65,6 +65,10 @@ module attributes {gpu.container_module} {
         // BASE: %[[R:.*]] = nvvm.mapa %{{.*}}, %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
         // BASE: nvvm.mbarrier.arrive %[[R]] : !llvm.ptr<7>
         cute_nvgpu.arch.mbarrier_arrive_cluster(%bar, %next) : (!cute.ptr<i64, smem>, i32) -> ()
+        // TEXT: cute_nvgpu.arch.mbarrier_arrive_expect_tx(%{{.*}}, %{{.*}}, %{{.*}}) : (!cute.ptr<i64, smem>, i32, i32) -> ()
+        // BASE: %[[X:.*]] = nvvm.mapa %{{.*}}, %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
+        // BASE: nvvm.inline_ptx "mbarrier.arrive.expect_tx.shared::cluster.b64 _, [$0], $1;" ro(%[[X]], %{{.*}}
+        cute_nvgpu.arch.mbarrier_arrive_expect_tx(%bar, %next, %next) : (!cute.ptr<i64, smem>, i32, i32) -> ()
       }
       // TEXT: cute_nvgpu.arch.mbarrier_wait(%{{.*}}, %{{.*}}) : (!cute.ptr<i64, smem>, i32) -> ()
       // BASE: nvvm.mbarrier.try_wait.parity %{{.*}}, %{{.*}}, %{{.*}} : !llvm.ptr<3>, i32, i32

@@ -355,3 +355,22 @@ def test_reductions_of_unsigned_numbers_are_unsigned(kind: str, want: int) -> No
     assert "cp.reduce.async.bulk.tensor" in cute.compile(launch, x, y, chip="sm_90a").ptx
     launch(x, y, device="cpu")
     assert (y == want).all()
+
+
+def test_the_layout_of_all_stages_describes_one_tile() -> None:
+    found: list[str] = []
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        stages = cute.tile_to_shape(
+            warpgroup.make_smem_layout_atom(warpgroup.SmemLayoutAtomKind.K_SW128, cute.Float16), (64, 64, 3), (0, 1, 2)
+        )
+        info = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), x, stages, (64, 64))
+        plain, coords = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), x, layout_atom(), (64, 64))
+        assert info.atom.type == plain.type and str(info.tma_tensor) == str(coords)
+        assert len(info) == 2 and info[0] is info.atom and list(info) == [info.atom, info.tma_tensor]
+        found.append(str(info.smem_layout))
+
+    with cute.target("sm_90a"):
+        cute.compile(host, np.zeros((128, 128), np.float16), device="cpu")
+    assert found == ["S<3,4,3> o 0 o ((8,8),(64,1),(1,3)):((64,512),(1,0),(0,4096))"]
