@@ -391,14 +391,15 @@ def _check_field(call: Call, request: RunRequest, options: argparse.Namespace) -
     tensors = [a for a in call.arguments if isinstance(a, Tensor)]
     plain = {n: a for n, a in zip(names, call.arguments) if not isinstance(a, Tensor)}
 
-    def run(algebra: object) -> None:
-        call.kernel(
+    def run(algebra: object, lines: bool) -> RunReport | None:
+        checks = request.sanitizers or ("none" if not lines else ())
+        return call.kernel(
             *values_of(call.arguments),
             device="cpu",
             grid=request.grid,
             block=request.block,
             smem=request.smem,
-            checks=request.sanitizers or "none",
+            checks=(*checks, "race") if lines else checks,
             schedule=options.schedule,
             seed=options.seed,
             max_steps=options.max_steps,

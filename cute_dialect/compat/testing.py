@@ -320,6 +320,7 @@ def _equivalent(
     import numpy as np  # late: start-up
 
     from cute_dialect.interp.field import FieldArray, elements_of, held  # late: start-up
+    from cute_dialect.interp.reports.run_report import RunReport  # late: start-up
     from cute_dialect.interp.validation.equivalence import Side, Subject, compare  # late: start-up
 
     arrays = {n: x for n, x in zip(names, problem) if isinstance(x, np.ndarray)}
@@ -333,8 +334,9 @@ def _equivalent(
             f"assert_equivalent: fixed names {unknown[0]!r}, which is not an array; arrays: {', '.join(arrays)}"
         )
 
-    def run(algebra: Algebra) -> None:
-        f(*problem, device="cpu", checks="none", field=algebra)
+    def run(algebra: Algebra, lines: bool) -> RunReport | None:
+        found = f(*problem, device="cpu", checks=("race",) if lines else "none", field=algebra)
+        return found if isinstance(found, RunReport) else None
 
     def sides(before: Contents, after: Contents) -> list[Side]:
         floats = {n: x for n, x in before.items() if isinstance(x, FieldArray)}

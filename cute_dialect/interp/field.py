@@ -5,9 +5,11 @@ copies, shuffles, packing and swizzles move bits and need no change. Additions, 
 replaced (see `instructions.field_ops`). The sum of products is exact, so two programs that compute the same polynomial
 give the same bits, in any order of summation.
 
-Two algebras share the interface `Algebra`. `Field` computes residues. `Degrees` computes an upper bound of the degree
+The algebras share the interface `Algebra`. `Field` computes residues. `Degrees` computes an upper bound of the degree
 of each value as a polynomial in the inputs: an input has degree 1, a constant 0, a sum the larger degree of its terms,
 and a product the sum of the degrees of its factors.
+
+`Functions` adds exponentials, division, comparisons and other functions of real numbers to a ring of residues.
 
 Example: over the field of 65521 elements, 0.5 is 32761, because 2 * 32761 = 65522 = 1 modulo 65521.
 """
@@ -18,9 +20,10 @@ Example: over the field of 65521 elements, 0.5 is 32761, because 2 * 32761 = 655
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
@@ -87,11 +90,16 @@ class Field:
         if not 2 < prime < 1 << 31 or any(prime % d == 0 for d in range(2, math.isqrt(prime) + 1)):
             raise InterpError("argument", f"field: {prime} is not an odd prime below 2^31; use {_known()}")
         self.prime = prime
+        """The modulus."""
         self.notes: dict[str, int] = {}
 
     @property
     def largest(self) -> int:
         return self.prime - 1
+
+    def comparable(self, a: Array) -> Array:
+        """Return the part of elements that a comparison of results looks at."""
+        return a
 
     def add(self, a: Array, b: Array) -> Array:
         return (a % self.prime + b % self.prime) % self.prime
@@ -125,7 +133,8 @@ class Field:
     def constant(self, value: float) -> int:
         if not math.isfinite(value):
             raise InterpError(
-                "field", f"the constant {value} has no value in a field; the kernel probably masks with it or compares"
+                "function",
+                f"the constant {value} has no value in a field; the kernel probably masks with it or compares",
             )
         exact = Fraction(value)
         return exact.numerator * pow(exact.denominator, -1, self.prime) % self.prime
@@ -135,6 +144,143 @@ class Field:
             np.asarray(values.astype(object) % self.prime if values.dtype == np.uint64 else values).astype(np.int64)
             % self.prime
         )
+
+
+class Functions(Field):
+    """Residues modulo N = p q, for primes with p = 2 q + 1, with exponentials, quotients and an order.
+
+    A residue stands for a pair (x mod p, x mod q). 4 has the order q modulo p, so ``exp2(x)`` is 4^(x mod q) modulo p
+    (and 1 modulo q). It is a function of residues, and ``exp2(a + b) = exp2(a) exp2(b)`` holds for all of them. Results
+    are compared modulo p.
+
+    Three codes above the residues are -inf, +inf and NaN. Comparisons and maxima use the order -inf, 0, 1, …, N - 1,
+    +inf. It is not that of the real numbers, but total, so the maximum of several values does not depend on the order
+    in which they are visited; a softmax is the same for any maximum. Roots and logarithms are fixed random functions.
+
+    >>> f = Functions(16)
+    >>> a, b = np.array([1000]), np.array([2000])
+    >>> int(f.exp2(a + b)[0]) == int(f.multiply(f.exp2(a), f.exp2(b))[0])
+    True
+    >>> f.exp2(np.array([f.constant(-math.inf)])).tolist()
+    [0]
+    """
+
+    PRIMES: ClassVar = {8: (23, 11), 16: (359, 179), 32: (65267, 32633)}
+    """(p, q) by the bits of the narrowest cell."""
+
+    def __init__(self, bits: int) -> None:
+        self.p, self.q = self.PRIMES[bits]
+        self.prime = self.p * self.q
+        self.notes = {}
+        self.minus, self.plus, self.undefined = self.prime, self.prime + 1, self.prime + 2
+        self.zero_divisors = 0
+        """Divisions by 0 modulo p."""
+        self._powers = np.array([pow(4, i, self.p) for i in range(self.q)], np.int64)
+        self._to_p = self.q * pow(self.q, -1, self.p)  # 1 modulo p, 0 modulo q
+        self._to_q = self.p * pow(self.p, -1, self.q)
+        self._inverse_p, self._inverse_q = (
+            np.array([0, *(pow(i, -1, n) for i in range(1, n))], np.int64) for n in (self.p, self.q)
+        )
+
+    @property
+    def largest(self) -> int:
+        return self.undefined
+
+    def comparable(self, a: Array) -> Array:
+        return np.where(a < self.prime, a % self.p, a)
+
+    def add(self, a: Array, b: Array) -> Array:
+        out = super().add(a, b)
+        return self._coded(out, (a, b), opposite=True)
+
+    def subtract(self, a: Array, b: Array) -> Array:
+        return self.add(a, self.negate(b))
+
+    def multiply(self, a: Array, b: Array) -> Array:
+        return self._coded(super().multiply(a, b), (a, b), opposite=False)
+
+    def negate(self, a: Array) -> Array:
+        swapped = np.where(a == self.minus, self.plus, np.where(a == self.plus, self.minus, a))
+        return np.where(a < self.prime, super().negate(a), swapped)
+
+    def total(self, a: Array, axis: int | tuple[int, ...] | None) -> Array:
+        out = super().total(a, axis)
+        for code in (self.plus, self.minus, self.undefined):
+            out = np.where((a == code).any(axis=axis), code, out)
+        return out
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        if a.max(initial=0) >= self.prime or b.max(initial=0) >= self.prime:
+            raise InterpError("field", "an operand of a matrix product is infinite or NaN")
+        return super().matmul(a, b)
+
+    def constant(self, value: float) -> int:
+        if math.isfinite(value):
+            return super().constant(value)
+        return self.undefined if math.isnan(value) else self.plus if value > 0 else self.minus
+
+    def _coded(self, out: Array, operands: tuple[Array, Array], *, opposite: bool) -> Array:
+        """Return a sum or product, whose operands may be infinite. A product with an infinity has its sign."""
+        a, b = operands
+        if max(np.max(a, initial=0), np.max(b, initial=0)) < self.prime:
+            return out
+        minus, plus = ((a == code) | (b == code) for code in (self.minus, self.plus))
+        undefined = (a == self.undefined) | (b == self.undefined) | (minus & plus if opposite else False)
+        out = np.where(plus, self.plus, out)
+        return np.where(undefined, self.undefined, np.where(minus, self.minus, out))
+
+    def exp2(self, x: Array) -> Array:
+        """Return 2 to the power of x: 0 for -inf."""
+        r = (self._powers[x % self.q] * self._to_p + self._to_q) % self.prime
+        return np.where(x < self.prime, r, np.where(x == self.minus, 0, x))
+
+    def inverse(self, x: Array) -> Array:
+        """Return 1 / x: 0 for an infinity. A component of 0 stays 0, and is counted modulo p."""
+        self.zero_divisors += int(np.sum((x < self.prime) & (x % self.p == 0)))
+        r = (self._inverse_p[x % self.p] * self._to_p + self._inverse_q[x % self.q] * self._to_q) % self.prime
+        return np.where(x < self.prime, r, np.where(x == self.undefined, x, 0))
+
+    def function(self, name: str, x: Array) -> Array:
+        """Return a fixed random function of x."""
+        note = f"{name} is a random function"
+        self.notes[note] = self.notes.get(note, 0) + 1
+        r = x
+        for i, word in enumerate(name.encode()):
+            r = (r * r + (word + 1) * 7919 * r + i + word) % self.prime
+        return np.where(x < self.prime, r, x)
+
+    def order(self, x: Array) -> Array:
+        """Return keys in the order of the elements. NaN has the largest key."""
+        return np.where(x == self.minus, -1, x)
+
+    def maximum(self, a: Array, b: Array, *, number: bool = False) -> Array:
+        """Return the larger of two elements. With ``number``, that of NaN and a number is the number."""
+        self._note_order()
+        larger = np.where(self.order(a) >= self.order(b), a, b)
+        return np.where(larger == self.undefined, np.where(a == larger, b, a), larger) if number else larger
+
+    def minimum(self, a: Array, b: Array, *, number: bool = False) -> Array:
+        """Return the smaller of two elements, as `maximum`."""
+        self._note_order()
+        smaller = np.where(self.order(a) <= self.order(b), a, b)
+        return smaller if number else np.where((a == self.undefined) | (b == self.undefined), self.undefined, smaller)
+
+    def compare(self, word: str, a: Array, b: Array) -> Array:
+        """Return a comparison of `arith.cmpf`, such as "olt" or "une"."""
+        unordered = (a == self.undefined) | (b == self.undefined)
+        if word in ("ord", "uno"):
+            return ~unordered if word == "ord" else unordered
+        if word[1:] not in ("eq", "ne"):
+            self._note_order()
+        x, y = self.order(a), self.order(b)
+        same, less = (x == y) | ((a < self.prime) & (b < self.prime) & (a % self.p == b % self.p)), x < y
+        found = {
+            "eq": same, "ne": ~same, "lt": less & ~same, "le": less | same, "gt": ~less & ~same, "ge": ~less | same,
+        }[word[1:]]  # fmt: skip
+        return found & ~unordered if word[0] == "o" else found | unordered
+
+    def _note_order(self) -> None:
+        self.notes["comparisons follow the order of residues"] = 1
 
 
 class Degrees:
@@ -171,6 +317,52 @@ class Degrees:
         return np.zeros(values.shape, np.int64)
 
 
+class FunctionDegrees(Degrees):
+    """Degrees of values with exponentials and other functions, which count as new variables of degree 1.
+
+    Quotients are compared after multiplication with their denominators, so the degrees of both parts are added.
+    """
+
+    def exp2(self, x: Array) -> Array:
+        return np.minimum(x, 1)
+
+    def inverse(self, x: Array) -> Array:
+        return x
+
+    def function(self, name: str, x: Array) -> Array:
+        return np.minimum(x, 1)
+
+    def maximum(self, a: Array, b: Array, *, number: bool = False) -> Array:
+        return self.add(a, b)
+
+    minimum = maximum
+
+    def compare(self, word: str, a: Array, b: Array) -> Array:
+        """Return the comparison of the degrees: a value that depends on the input is larger than a constant."""
+        if word in ("ord", "uno"):
+            return np.full(np.broadcast_shapes(a.shape, b.shape), word == "ord")
+        found: Callable[[Array, Array], Array] = getattr(operator, word[1:])
+        return np.asarray(found(a, b))
+
+
+LOG2_E = float(np.float32(1.4426950408889634))
+
+
+def functions_of(algebra: Algebra, name: str) -> Functions | FunctionDegrees:
+    """Return an algebra that has functions of real numbers.
+
+    Raises:
+        InterpError: kind "function", if it has none.
+    """
+    if isinstance(algebra, Functions | FunctionDegrees):
+        return algebra
+    raise InterpError(
+        "function",
+        f"{name} has no value over a field: order, quotients, roots and transcendental functions need real numbers; "
+        'use assert_equivalent with field="auto", which models them',
+    )
+
+
 def _known() -> str:
     return ", ".join(f"{p} ({8 * size}-bit floats)" for size, p in PRIMES.items())
 
@@ -187,6 +379,11 @@ def prime_for(dtypes: Sequence[npt.DTypeLike]) -> int:
     (65521, 2147483647)
     """
     return PRIMES[min((min(np.dtype(t).itemsize, 4) for t in dtypes), default=4)]
+
+
+def cell_bits(dtypes: Sequence[npt.DTypeLike]) -> int:
+    """Return the size in bits of the narrowest type, at most 32."""
+    return 8 * min((min(np.dtype(t).itemsize, 4) for t in dtypes), default=4)
 
 
 def is_float(dtype: np.dtype[np.generic]) -> bool:
@@ -222,6 +419,8 @@ def check_width(algebra: Algebra, leaf: Leaf) -> None:
 class FieldArray:
     """An array of elements of a field, for references: `+ - * @`, division by numbers, `sum`, `.T` and slices.
 
+    `max`, `exp2`, `exp`, `rsqrt`, `log2` and division by arrays need `Functions`, which `assert_equivalent` selects.
+
     Numbers in an expression become elements: `0.5 * x` is exact. Assignment to a slice changes the array in place.
 
     >>> x = FieldArray(np.array([[1, 2], [3, 4]]), Field(251))
@@ -249,9 +448,37 @@ class FieldArray:
         """Return the array with other extents."""
         return FieldArray(self.elements.reshape(*shape), self.algebra)
 
-    def sum(self, axis: int | tuple[int, ...] | None = None) -> FieldArray:
+    def sum(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> FieldArray:
         """Return the sum over all axes, or over one or several."""
-        return FieldArray(self.algebra.total(self.elements, axis), self.algebra)
+        out = self.algebra.total(self.elements, axis)
+        if keepdims:
+            out = np.expand_dims(out, tuple(range(self.elements.ndim)) if axis is None else axis)
+        return FieldArray(out, self.algebra)
+
+    def max(self, axis: int, keepdims: bool = False) -> FieldArray:
+        """Return the maximum over an axis, in the order of residues."""
+        algebra = functions_of(self.algebra, "max")
+        parts = np.moveaxis(self.elements, axis, 0)
+        out = parts[0]
+        for part in parts[1:]:
+            out = algebra.maximum(out, part)
+        return FieldArray(np.expand_dims(out, axis) if keepdims else out, self.algebra)
+
+    def exp2(self) -> FieldArray:
+        """Return 2 to the power of each element."""
+        return FieldArray(functions_of(self.algebra, "exp2").exp2(self.elements), self.algebra)
+
+    def exp(self) -> FieldArray:
+        """Return e to the power of each element: ``exp2(x * LOG2_E)``, with the constant rounded to f32."""
+        return (self * LOG2_E).exp2()
+
+    def rsqrt(self) -> FieldArray:
+        """Return the reciprocal square root, a fixed random function."""
+        return FieldArray(functions_of(self.algebra, "rsqrt").function("rsqrt", self.elements), self.algebra)
+
+    def log2(self) -> FieldArray:
+        """Return the logarithm to base 2, a fixed random function."""
+        return FieldArray(functions_of(self.algebra, "log2").function("lg2", self.elements), self.algebra)
 
     def __getitem__(self, index: object) -> FieldArray:
         return FieldArray(np.asarray(self.elements[index]), self.algebra)  # type: ignore[index]
@@ -275,8 +502,11 @@ class FieldArray:
         return FieldArray(self.algebra.multiply(self.elements, self._other(other)), self.algebra)
 
     def __truediv__(self, other: object) -> FieldArray:
+        if isinstance(other, FieldArray):
+            inverse = functions_of(self.algebra, "division").inverse(other.elements)
+            return FieldArray(self.algebra.multiply(self.elements, inverse), self.algebra)
         if not isinstance(other, (int, float)) or other == 0:
-            raise TypeError("an array over a field can be divided by a number other than 0 only")
+            raise TypeError("an array over a field can be divided by an array, or by a number other than 0")
         if not isinstance(self.algebra, Field):
             return self
         inverse = pow(self.algebra.constant(other), -1, self.algebra.prime)

@@ -403,7 +403,7 @@ def run_kernel(
     others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
     machine.tensor_columns = program.tensor_columns
-    binder = Binder(machine.memory, vectorised=False)
+    binder = Binder(machine.memory, False, options.algebra)
     values = _bind_all(binder, fn, args, kernel)
     if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
         for buf in binder.unwritten.values():
@@ -435,6 +435,7 @@ def run_kernel(
         machine.monitor = WideMonitor(machine) if wide else Monitor(machine)
         machine.monitor.preceding = PrecedingGrids.of(fn, func, args, machine.memory, shape.pdl)
         machine.observe = machine.monitor.observe
+    monitor = machine.monitor
     unchecked_observe: Observer | None = None
     if counted:
         machine.report.profile = Profile(counted, machine.threads, machine.smem_size, machine.target)
@@ -464,6 +465,8 @@ def run_kernel(
             machine.monitor, machine.observe, machine.strict_uninit = None, unchecked_observe, False
             machine.wide = widest
             run(left, lambda: False)
+    if monitor is not None:
+        report.writes = monitor.writes()
     count = machine.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
     report.loads, report.stores = count.loads, count.stores

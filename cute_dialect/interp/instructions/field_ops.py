@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.field import Algebra, check_width, elements_of, held
+from cute_dialect.interp.field import LOG2_E, Algebra, check_width, elements_of, functions_of, held
 from cute_dialect.interp.instructions import moves, vectors
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import FLOATS, KINDS, Row, Statement, Words, number
@@ -146,6 +146,84 @@ def _constant(c: FnCompiler, op: Operation) -> None:
     c.constant(op.results[0], values)
 
 
+def _extremum(is_max: bool, is_number: bool) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a, b = c.use(op.operands[0]), c.use(op.operands[1])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        algebra = functions_of(algebra_of(c, leaf), op_name(op))
+        choose = algebra.maximum if is_max else algebra.minimum
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = held(choose(elements_of(R[a]), elements_of(R[b]), number=is_number), leaf.dtype)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _compare(c: FnCompiler, op: Operation) -> None:
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    algebra = functions_of(algebra_of(c, c.leaf_of(a)), op_name(op))
+    word = FLOAT_PREDICATES[attr_of(op, "predicate").value.data]  # type: ignore[union-attr]
+    if word in ("true", "false"):
+        raise refusal(op_name(op))
+
+    def step(R: Regs, g: Group) -> None:
+        r = np.asarray(algebra.compare(word, elements_of(R[a]), elements_of(R[b])))
+        R[d] = r if r.ndim else bool(r)
+
+    c.emit(op, step)
+
+
+def _divide(c: FnCompiler, op: Operation) -> None:
+    a, b = c.use(op.operands[0]), c.use(op.operands[1])
+    d = c.define(op.results[0])
+    leaf = c.leaf_of(d)
+    algebra = functions_of(algebra_of(c, leaf), op_name(op))
+
+    def step(R: Regs, g: Group) -> None:
+        inverse = algebra.inverse(elements_of(R[b]))
+        R[d] = held(algebra.multiply(elements_of(R[a]), inverse), leaf.dtype)
+
+    c.emit(op, step)
+
+
+def _function(name: str) -> Builder:
+    def build(c: FnCompiler, op: Operation) -> None:
+        a = c.use(op.operands[0])
+        d = c.define(op.results[0])
+        leaf = c.leaf_of(d)
+        f = _function_of(algebra_of(c, leaf), name, op_name(op))
+
+        def step(R: Regs, g: Group) -> None:
+            R[d] = held(f(elements_of(R[a])), leaf.dtype)
+
+        c.emit(op, step)
+
+    return build
+
+
+def _function_of(algebra: Algebra, name: str, shown: str) -> Callable[[Array], Array]:
+    """Return a function of one number over an algebra. Raises InterpError if the algebra has no functions."""
+    found = functions_of(algebra, shown)
+    if name == "exp2":
+        return found.exp2
+    if name == "exp":
+        factor = np.asarray(found.constant(LOG2_E))
+        return lambda x: found.exp2(found.multiply(x, factor))
+    if name == "rcp":
+        return found.inverse
+    return lambda x: found.function(name, x)
+
+
+FLOAT_PREDICATES = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+"""Predicates of `arith.cmpf` by number."""
+
+
 def _reduction(c: FnCompiler, op: Operation) -> None:
     a = c.use(op.operands[0])
     kind = enum_word(attr_of(op, "kind"))
@@ -178,6 +256,15 @@ OPS: dict[str, Builder] = {
     **{name: _from_int(False) for name in ("arith.uitofp", "llvm.uitofp")},
     **{name: _constant for name in ("arith.constant", "llvm.mlir.constant")},
     "vector.reduction": _reduction,
+    **{name: _extremum(True, False) for name in ("arith.maximumf", "llvm.intr.maximum")},
+    **{name: _extremum(False, False) for name in ("arith.minimumf", "llvm.intr.minimum")},
+    **{name: _extremum(True, True) for name in ("arith.maxnumf", "llvm.intr.maxnum")},
+    **{name: _extremum(False, True) for name in ("arith.minnumf", "llvm.intr.minnum")},
+    **{name: _compare for name in ("arith.cmpf", "llvm.fcmp")},
+    **{name: _divide for name in ("arith.divf", "llvm.fdiv")},
+    **{f"math.{name}": _function(name) for name in ("exp", "exp2", "rsqrt", "sqrt", "tanh")},
+    "math.log2": _function("lg2"),
+    "nvvm.rcp.approx.ftz.f": _function("rcp"),
 }
 """The builders of ops that compute with floats."""
 
@@ -192,7 +279,7 @@ MOVES: frozenset[str] = frozenset(
     }
 )
 """Ops whose builder moves floats, or consults the algebra itself."""
-_REFUSED = ("nvvm.mma.sp.sync", "nvvm.tcgen05.", "nvvm.rcp.approx.ftz.f", "gpu.printf")
+_REFUSED = ("nvvm.mma.sp.sync", "nvvm.tcgen05.", "gpu.printf")
 _BIT_TRICKS = ("and", "xor", "add", "sub", "mul", "icmp", "andi", "xori", "addi", "subi", "muli", "cmpi")
 _BITCASTS = ("arith.bitcast", "llvm.bitcast", "vector.bitcast")
 
@@ -251,6 +338,8 @@ def over_row(algebra: Algebra, row: Row, opcode: str) -> Row:
             return np.asarray(held(r, given[0].dtype))
 
         return replace(row, compute=compute, undefined=None)
+    if stem in _FUNCTIONS or stem in ("max", "min", "div"):
+        return replace(row, compute=_real(algebra, words, opcode), undefined=None)
     if stem != "cvt" or words.types[0] not in FLOATS:
         raise refusal(opcode)
     target = KINDS[words.types[0]].dtype
@@ -272,6 +361,29 @@ def over_row(algebra: Algebra, row: Row, opcode: str) -> Row:
     return replace(row, compute=convert, undefined=None)
 
 
+def _real(algebra: Algebra, words: Words, opcode: str) -> Callable[..., Array]:
+    """Return the computation of an instruction with a function of real numbers."""
+    found, stem = functions_of(algebra, opcode), words.all[0]
+    if "xorsign" in words or "abs" in words:
+        raise refusal(opcode)
+
+    def compute(m: Words, *given: Array) -> Array:
+        x = [elements_of(v) for v in given]
+        if stem in _FUNCTIONS:
+            r = _function_of(algebra, _FUNCTIONS[stem], opcode)(x[0])
+        elif stem == "div":
+            r = algebra.multiply(x[0], found.inverse(x[1]))
+        else:
+            choose = found.maximum if stem == "max" else found.minimum
+            r = x[0]
+            for y in x[1:]:
+                r = choose(r, y, number="NaN" not in words)
+        return np.asarray(held(r, given[0].dtype))
+
+    return compute
+
+
+_FUNCTIONS = {"ex2": "exp2", "rcp": "rcp", "rsqrt": "rsqrt", "sqrt": "sqrt", "lg2": "lg2", "tanh": "tanh"}
 _RING = {"add": "add", "sub": "subtract", "mul": "multiply", "fma": "add", "neg": "negate"}
 _FLOAT_WORD = re.compile(r"(?:b?f16|f32|f64)(?:x2)?")
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.field import check_width, held
 from cute_dialect.interp.memory.buffers import Buffer, Elements, GlobalMemory
 from cute_dialect.interp.memory.tensor_map import TensorMap
 from cute_dialect.interp.types import Leaf, Type
 from cute_dialect.interp.values import Array, Value, wrap_int
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.field import Algebra
 
 
 class Pointer:
@@ -52,9 +56,10 @@ Argument: TypeAlias = "int | float | Pointer | TensorMap | np.ndarray | np.gener
 class Binder:
     """Converts arguments to leaf values, and the arrays of pointers to buffers."""
 
-    def __init__(self, memory: GlobalMemory, vectorised: bool) -> None:
+    def __init__(self, memory: GlobalMemory, vectorised: bool, algebra: Algebra | None = None) -> None:
         self.memory = memory
         self.vectorised = vectorised
+        self.algebra = algebra  # arithmetic over a field: numbers become its elements
         self.lanes = 1
         self._known: dict[int, tuple[Buffer, Array]] = {}
         self.unwritten: dict[int, Buffer] = {}  # by `id`: buffers without contents
@@ -93,6 +98,10 @@ class Binder:
             self.lanes = len(arr)
         elif arr.shape != leaf.shape:
             raise InterpError("argument", f"{where} is an array of shape {arr.shape}; the parameter has type {leaf!r}")
+        if leaf.kind == "f" and self.algebra is not None:
+            check_width(self.algebra, leaf)
+            numbers = arr.astype(leaf.dtype).astype(np.float64)
+            return held(np.vectorize(self.algebra.constant, otypes=[np.int64])(numbers), leaf.dtype)
         if leaf.kind == "f":
             if arr.ndim == 0:
                 return leaf.dtype.type(arr.item() if arr.dtype != leaf.dtype else arr[()])
@@ -125,15 +134,15 @@ class Binder:
         if not array.flags.c_contiguous:
             raise InterpError("argument", f"{where} is not C-contiguous; pass its base array and a window")
         start = array.__array_interface__["data"][0]
-        for buf, held in self._known.values():
-            base = held.__array_interface__["data"][0]
-            if base <= start and start + array.nbytes <= base + held.nbytes and array.nbytes:
+        for buf, known in self._known.values():
+            base = known.__array_interface__["data"][0]
+            if base <= start and start + array.nbytes <= base + known.nbytes and array.nbytes:
                 if p.window is not None:
                     self._windows(buf, p, start - base, where)
                 if not p.unwritten:
                     self.unwritten.pop(id(buf), None)
                 return buf.base + (start - base) + p.byte_offset
-            if start < base + held.nbytes and base < start + array.nbytes:
+            if start < base + known.nbytes and base < start + array.nbytes:
                 raise InterpError(
                     "argument", f"{where}: partially overlaps {buf.name}; pass the array that contains both"
                 )

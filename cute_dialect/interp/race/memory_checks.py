@@ -30,6 +30,7 @@ from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks, PrecedingGrids
 from cute_dialect.interp.race.flags import Flags
 from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
+from cute_dialect.interp.reports.run_report import Writes
 from cute_dialect.interp.values import Array, Value
 from cute_dialect.ir.diagnostics import location_frames
 
@@ -330,6 +331,16 @@ class Accesses(Reporter):
         self.kept: list[object] = []
         self.lifetimes = Lifetimes(self)
         self.preceding: PrecedingGrids | None = None
+
+    def writes(self) -> list[Writes]:
+        """Return the last writes to the caller's arrays."""
+
+        def place(site: int) -> str:
+            return self._place(site).removeprefix(" at ")
+
+        arrays = [s for s in self.shadows.values() if s.buf.source is not None]
+        starts = [s.buf.data.__array_interface__["data"][0] for s in arrays]
+        return [Writes(start, s.size, s.shift, s.w_site, place) for start, s in zip(starts, arrays)]
 
     def _shadow(self, buf: Buffer) -> Shadow:
         s = self.shadows.get(id(buf))

@@ -8,7 +8,7 @@ for the warp or warpgroup that executes it. Comparisons, conversions and functio
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.interp.errors import op_name, op_text
@@ -118,6 +118,16 @@ class Progress(NamedTuple):
     seconds: float
 
 
+class Writes(NamedTuple):
+    """The last write to each byte of an array, recorded by the check "race"."""
+
+    start: int  # address of the array's first byte in this process
+    size: int  # bytes
+    shift: int  # bytes of an entry of `sites` as a power of two
+    sites: Array  # number of the op that wrote, -1 for none
+    place: Callable[[int], str]  # location of an op
+
+
 class RunReport:
     """The result of a call that ran on the interpreter. `print(report)` shows it as text, with the requested tables.
 
@@ -135,6 +145,7 @@ class RunReport:
       operations
     - written: only if some blocks were left out. Each writable array argument with a bool per byte: whether it was
       written
+    - writes: the last write to each byte of the arrays, if the check "race" was on; see `line_of_write`
     - written_elements: the same by parameter name and element, for the written arguments of a compiled kernel
     """
 
@@ -158,6 +169,17 @@ class RunReport:
         self.profile: Profile | None = None
         self.timeline: Timeline | None = None
         self.flops: FlopCount | None = None
+        self.writes: list[Writes] = []
+
+    def line_of_write(self, array: Array, index: tuple[int, ...]) -> str:
+        """Return the source line of the last write to an element, "" if it is unknown or the check "race" was off."""
+        at = array.__array_interface__["data"][0] + sum(i * s for i, s in zip(index, array.strides))
+        for writes in reversed(self.writes):
+            if writes.start <= at < writes.start + writes.size:
+                site = int(writes.sites[(at - writes.start) >> writes.shift])
+                if site >= 0:
+                    return writes.place(site)
+        return ""
 
     @property
     def lane_ops_per_second(self) -> float:
@@ -179,6 +201,7 @@ class RunReport:
         self.lanes = max(self.lanes, later.lanes)
         self.warnings += [w for w in later.warnings if w not in self.warnings]
         self.printf += later.printf
+        self.writes += later.writes
 
     def __str__(self) -> str:
         blocks = f"{self.blocks:,}" + (f" of {self.all_blocks:,}" if self.blocks < self.all_blocks else "")

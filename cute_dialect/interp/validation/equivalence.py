@@ -21,9 +21,22 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from cute_dialect.interp.errors import InterpError
-from cute_dialect.interp.field import Algebra, Degrees, Field, FieldArray, elements_of, held, is_float, prime_for
+from cute_dialect.interp.field import (
+    Algebra,
+    Degrees,
+    Field,
+    FieldArray,
+    FunctionDegrees,
+    Functions,
+    cell_bits,
+    elements_of,
+    held,
+    is_float,
+    prime_for,
+)
 
 if TYPE_CHECKING:
+    from cute_dialect.interp.reports.run_report import RunReport
     from cute_dialect.interp.values import Array
 
 BOUND = 2.0**-40
@@ -54,10 +67,12 @@ class Difference(NamedTuple):
     wrong: int  # number of elements that differ
     size: int
     term: str = ""  # the term with a wrong coefficient, empty if there is no single one
+    line: str = ""  # the source line that wrote the element
 
     def __str__(self) -> str:
         place = f"{self.name}[{', '.join(map(str, self.place))}]"
         term = f"\n  {self.term}" if self.term else ""
+        term += f"\n  {self.name} was written at {self.line}" if self.line else ""
         values = f"got {self.got}, expected {self.want}"
         return f"{self.wrong} of {self.size} elements differ, the first is {place}: {values}{term}"
 
@@ -86,12 +101,12 @@ class Verdict(NamedTuple):
 class Subject(NamedTuple):
     """A program and the arrays it runs on, which are updated in place.
 
-    - run: runs the program over an algebra
+    - run: runs the program over an algebra; with True also for the line that writes each element
     - arrays: the arrays by name; those of floats hold elements of the algebra during a run
     - fixed: names of arrays whose numbers are kept; other arrays of floats get random elements
     """
 
-    run: Callable[[Algebra], object]
+    run: Callable[[Algebra, bool], RunReport | None]
     arrays: Mapping[str, Array]
     fixed: Sequence[str] = ()
 
@@ -120,30 +135,42 @@ def compare(
     """
     before = {name: array.copy() for name, array in subject.arrays.items()}
     floats = [name for name, array in before.items() if is_float(array.dtype)]
-    field = Field(prime if prime is not None else prime_for([before[name].dtype for name in floats]))
+    types = [before[name].dtype for name in floats]
     trial = _Trial(subject, compare, before, floats)
-    wanted = runs if runs is not None else 1
-    degree, elements = 0, 0
-    done = 0
     try:
-        while done < wanted:
-            given = trial.draw(field, seed + done)
-            sides = trial.sides(field, given)
-            done += 1
-            wrong = next((s for s in sides if np.any(s.got != s.want)), None)
-            if wrong is not None:
-                found = trial.explain(field, given, sides.index(wrong), wrong)
-                return Verdict(field.prime, done, degree, elements, 1.0, _notes(field), found)
-            if done == 1:
-                elements = sum(s.got.size for s in sides)
-                degree = trial.degree()
-                if runs is None:
-                    wanted = runs_for(elements, degree, field.prime, bound)
+        return _compare(trial, Field(prime if prime is not None else prime_for(types)), runs, bound, seed)
+    except InterpError as e:
+        if e.kind != "function" or prime is not None:
+            raise
+        return _compare(trial, Functions(cell_bits(types)), runs, bound, seed)
     finally:
         trial.restore()
-    return Verdict(
-        field.prime, done, degree, elements, error_bound(elements, degree, field.prime, done), _notes(field), None
-    )
+
+
+def _compare(trial: _Trial, field: Field, runs: int | None, bound: float, seed: int) -> Verdict:
+    wanted = runs if runs is not None else 1
+    degree, elements = 0, 0
+    done = redrawn = 0
+    base = field.q if isinstance(field, Functions) else field.prime
+    while done < wanted:
+        given = trial.draw(field, seed + done + redrawn)
+        sides = trial.sides(field, given)
+        if isinstance(field, Functions) and trial.take_zero_divisors(field) and redrawn < _MOST_RUNS:
+            redrawn += 1
+            continue
+        done += 1
+        wrong = next((s for s in sides if np.any(s.got != s.want)), None)
+        if wrong is not None:
+            found = trial.explain(field, given, sides.index(wrong), wrong)
+            return Verdict(field.prime, done, degree, elements, 1.0, _notes(field), found)
+        if done == 1:
+            elements = sum(s.got.size for s in sides)
+            degree = trial.degree(FunctionDegrees() if isinstance(field, Functions) else Degrees())
+            if runs is None:
+                wanted = runs_for(elements, degree, base, bound)
+    if redrawn:
+        field.notes[f"{redrawn} points with a division by 0 were drawn again"] = 1
+    return Verdict(field.prime, done, degree, elements, error_bound(elements, degree, base, done), _notes(field), None)
 
 
 def error_bound(elements: int, degree: int, prime: int, runs: int) -> float:
@@ -219,19 +246,36 @@ class _Trial:
         arrays = self._subject.arrays
         for name, array in arrays.items():
             array[...] = held(given[name], array.dtype) if name in given else self._before[name]
-        self._subject.run(algebra)
+        self._subject.run(algebra, False)
         first: dict[str, FieldArray | Array] = {n: FieldArray(e.copy(), algebra) for n, e in given.items()}
         first.update({n: a for n, a in self._before.items() if n not in given})
         last: dict[str, FieldArray | Array] = dict(arrays)
         last.update({n: FieldArray(elements_of(np.array(arrays[n])), algebra) for n in given})
-        return self._compare(first, last)
+        sides = self._compare(first, last)
+        if not isinstance(algebra, Field):
+            return sides
+        return [Side(s.name, algebra.comparable(s.got), algebra.comparable(s.want)) for s in sides]
 
-    def degree(self) -> int:
+    def take_zero_divisors(self, functions: Functions) -> int:
+        """Return the number of divisions by 0 since the last call."""
+        count, functions.zero_divisors = functions.zero_divisors, 0
+        return count
+
+    def degree(self, degrees: Degrees) -> int:
         """Return the largest degree of an element of either side."""
-        degrees = Degrees()
         given = {n: np.full(self._before[n].shape, n not in self._subject.fixed, np.int64) for n in self._floats}
         sides = self.sides(degrees, given)
         return max((int(max(s.got.max(initial=0), s.want.max(initial=0))) for s in sides), default=0)
+
+    def _line(self, field: Field, name: str, index: tuple[int, ...]) -> str:
+        """Return the source line that writes an element, from one more run that records writes."""
+        if name not in self._subject.arrays:
+            return ""
+        try:
+            report = self._subject.run(field, True)
+        except InterpError:  # The recording run also finds races.
+            return ""
+        return "" if report is None else report.line_of_write(self._subject.arrays[name], index)
 
     def restore(self) -> None:
         """Restore the contents of the arrays."""
@@ -243,7 +287,12 @@ class _Trial:
         wrong = side.got != side.want
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         got, want = int(side.got[index]), int(side.want[index])
-        found = Difference(side.name, index, got, want, int(wrong.sum()), side.got.size)
+        found = Difference(
+            side.name, index, got, want, int(wrong.sum()), side.got.size, line=self._line(field, side.name, index)
+        )
+
+        if isinstance(field, Functions):
+            return found  # A value is not a sum of terms.
 
         def both() -> tuple[int, int]:
             now = self.sides(field, given)[number]
