@@ -274,9 +274,10 @@ class Functions(Field):
             self._note_order()
         x, y = self.order(a), self.order(b)
         same, less = (x == y) | ((a < self.prime) & (b < self.prime) & (a % self.p == b % self.p)), x < y
-        found = {
-            "eq": same, "ne": ~same, "lt": less & ~same, "le": less | same, "gt": ~less & ~same, "ge": ~less | same,
-        }[word[1:]]  # fmt: skip
+        less &= ~same
+        more = ~(less | same)
+        words = {"eq": same, "ne": ~same, "lt": less, "le": less | same, "gt": more, "ge": more | same}
+        found = words[word[1:]]
         return found & ~unordered if word[0] == "o" else found | unordered
 
     def _note_order(self) -> None:

@@ -218,9 +218,7 @@ def _function_of(algebra: Algebra, name: str, shown: str) -> Callable[[Array], A
     return lambda x: found.function(name, x)
 
 
-FLOAT_PREDICATES = (
-    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord", "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
-)  # fmt: skip
+FLOAT_PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
 """Predicates of `arith.cmpf` by number."""
 
 
