@@ -266,19 +266,19 @@ class Functions(Field):
         return smaller if number else np.where((a == self.undefined) | (b == self.undefined), self.undefined, smaller)
 
     def compare(self, word: str, a: Array, b: Array) -> Array:
-        """Return a comparison of `arith.cmpf`, such as "olt" or "une"."""
+        """Return a comparison by a word of PTX: "lt", or "ltu", which is also true for NaN."""
         unordered = (a == self.undefined) | (b == self.undefined)
-        if word in ("ord", "uno"):
-            return ~unordered if word == "ord" else unordered
-        if word[1:] not in ("eq", "ne"):
+        if word in ("num", "nan"):
+            return unordered if word == "nan" else ~unordered
+        stem = word.removesuffix("u")
+        if stem not in ("eq", "ne"):
             self._note_order()
         x, y = self.order(a), self.order(b)
-        same, less = (x == y) | ((a < self.prime) & (b < self.prime) & (a % self.p == b % self.p)), x < y
-        less &= ~same
+        same = (x == y) | ((a < self.prime) & (b < self.prime) & (a % self.p == b % self.p))
+        less = (x < y) & ~same
         more = ~(less | same)
         words = {"eq": same, "ne": ~same, "lt": less, "le": less | same, "gt": more, "ge": more | same}
-        found = words[word[1:]]
-        return found & ~unordered if word[0] == "o" else found | unordered
+        return words[stem] & ~unordered if word == stem else words[stem] | unordered
 
     def _note_order(self) -> None:
         self.notes["comparisons follow the order of residues"] = 1
@@ -340,9 +340,9 @@ class FunctionDegrees(Degrees):
 
     def compare(self, word: str, a: Array, b: Array) -> Array:
         """Return the comparison of the degrees: a value that depends on the input is larger than a constant."""
-        if word in ("ord", "uno"):
-            return np.full(np.broadcast_shapes(a.shape, b.shape), word == "ord")
-        found: Callable[[Array, Array], Array] = getattr(operator, word[1:])
+        if word in ("num", "nan"):
+            return np.full(np.broadcast_shapes(a.shape, b.shape), word == "num")
+        found: Callable[[Array, Array], Array] = getattr(operator, word.removesuffix("u"))
         return np.asarray(found(a, b))
 
 

@@ -24,6 +24,7 @@ from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.field import LOG2_E, Algebra, check_width, elements_of, functions_of, held
 from cute_dialect.interp.instructions import moves, vectors
+from cute_dialect.interp.instructions.float_ops import PREDICATES
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx_text import FLOATS, KINDS, Row, Statement, Words, number
 from cute_dialect.interp.machine.group import Group
@@ -166,7 +167,7 @@ def _compare(c: FnCompiler, op: Operation) -> None:
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     algebra = functions_of(algebra_of(c, c.leaf_of(a)), op_name(op))
-    word = FLOAT_PREDICATES[attr_of(op, "predicate").value.data]  # type: ignore[union-attr]
+    word = PREDICATES[attr_of(op, "predicate").value.data]  # type: ignore[union-attr]
     if word in ("true", "false"):
         raise refusal(op_name(op))
 
@@ -216,10 +217,6 @@ def _function_of(algebra: Algebra, name: str, shown: str) -> Callable[[Array], A
     if name == "rcp":
         return found.inverse
     return lambda x: found.function(name, x)
-
-
-FLOAT_PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
-"""Predicates of `arith.cmpf` by number."""
 
 
 def _reduction(c: FnCompiler, op: Operation) -> None:

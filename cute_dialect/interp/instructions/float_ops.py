@@ -145,7 +145,7 @@ def _fma(c: FnCompiler, op: Operation) -> None:
     c.emit(op, step)
 
 
-_PREDICATES = (
+PREDICATES = (
     "false", "eq", "gt", "ge", "lt", "le", "ne", "num", "equ", "gtu", "geu", "ltu", "leu", "neu", "nan", "true",
 )  # fmt: skip
 """The predicates of arith and llvm by number, in the words of PTX."""
@@ -155,9 +155,9 @@ def _compare(c: FnCompiler, op: Operation) -> None:
     a, b = c.use(op.operands[0]), c.use(op.operands[1])
     d = c.define(op.results[0])
     number = getattr(getattr(attr_of(op, "predicate"), "value", None), "data", None)
-    if not isinstance(number, int) or not 0 <= number < len(_PREDICATES):
+    if not isinstance(number, int) or not 0 <= number < len(PREDICATES):
         raise InterpError("unsupported", f"float predicate {attr_of(op, 'predicate')} is not in [0, 16)")
-    word = _PREDICATES[number]
+    word = PREDICATES[number]
 
     def step(R: Regs, g: Group) -> None:
         x, y = R[a], R[b]
