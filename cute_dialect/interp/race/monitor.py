@@ -141,6 +141,8 @@ class Monitor(Accesses):
         self.maps = MapFences(lambda g, lane, w: self._knows(g, lane, w.cluster, w.actor, w.time))
         # (cluster, first thread of a warp, n) → time of the warp's nth setmaxnreg
         self.resized: dict[tuple[int, int, int], int] = {}
+        # (cluster, bulk copies of a thread, group) → the thread, and its time of issue of the group's last reduction
+        self._issued: dict[tuple[int, int, int], tuple[int, int]] = {}
 
     # -- warps --------------------------------------------------------------------------------------------------------
 
@@ -510,9 +512,49 @@ class Monitor(Accesses):
         self._async_access(g, lane, None, s, idx, True, reduces=bool(combine))
         writer, time, number = self._bulk(g, lane, "bulk write"), _next_group(g, lane), self._of_info(info)
         if combine:
+            if combine == "add":
+                self._check_order(g, lane, s, idx)
+            self._issued[g.clocks.cluster.number, writer, time] = g.clocks.first + lane, g.clocks.clock
             self._reduced(g, s, idx, writer, time, number)
         else:
             self._remember_write(g, s, idx, writer, time, number, ASYNC)
+
+    def _check_order(self, g: Group, lane: int, s: Shadow, idx: Array) -> None:
+        """Check that a flag between two reductions of different clusters orders the reductions themselves.
+
+        Reductions need no order. If a lane has acquired a flag that was set after a reduction by another cluster was
+        issued, the program fixes the order of both, as for a deterministic sum. The reduction must then be complete
+        before the flag is set, and a proxy fence must follow it, because both are made through the asynchronous proxy
+        in different blocks (PTX ISA 9.0, 8.9.5 "Causality order": proxy-preserved base causality order).
+        """
+        if s.w_cluster is None:
+            return
+        cluster, actor, time = s.w_cluster[idx], s.w_actor[idx], s.w_clock[idx]
+        others = (s.w_kind[idx] == REDUCTION) & (cluster >= 0) & (cluster != g.clocks.cluster.number)
+        if not others.any():
+            return
+        for key in {*zip(cluster[others].tolist(), actor[others].tolist(), time[others].tolist())}:
+            number, writer, group = key
+            thread, clock = self._issued.get(key, (-1, 0))
+            if thread < 0 or not self._knows(g, lane, number, thread, clock):
+                continue
+            complete = self._knows(g, lane, number, writer, group)
+            if complete and self._knows(g, lane, number, writer, group, PROXY_GLOBAL):
+                continue
+            found = idx[others & (cluster == number) & (actor == writer) & (time == group)]
+            at = int(found[0])
+            missing = (
+                "a fence.proxy.async of global memory after its completion"
+                if complete
+                else "cp.async.bulk.wait_group 0 (without .read) before the flag is set"
+            )
+            raise Fault(
+                "race",
+                f"{s.buf.place(at << s.shift)} is reduced twice in an order that a flag sets, but the flag does not "
+                f"order the first reduction: missing {missing}",
+                lane,
+                notes=(self._note(g, writer, int(s.w_site[at]), number),),
+            )
 
     def _reduced(self, g: Group, s: Shadow, idx: Array, writer: int, time: int, number: int) -> None:
         """Record a reduction. Other reductions need not be ordered after it, so earlier accesses are kept."""
