@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_rows import LOG2_E
-from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits
+from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits, Probabilities
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, negate_dropped, without_negative
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
@@ -216,18 +216,21 @@ class BackwardConsumer:
         logs = self._statistic(q, 0)
         if not c.ahead:
             warpgroup.wait_group(1, scores)
-        powers = self._weigh(scores, logs, weights, place, head, here, bits)
+        plain, powers = self._weigh(scores, logs, weights, place, head, here, bits)
         if not c.late:
             self._add(dv, weights, self.gradt, grad, adds)
             warpgroup.wait_group(1, dp)
         else:
             warpgroup.wait_group(0, dp)
-        grads = self._gradients(powers, dp, self._statistic(q, 1))
+        deltas = self._statistic(q, 1)
+        grads = self._gradients(powers, dp, deltas)
         if (c.ahead or c.splits_head) and not c.late:
             warpgroup.wait_group(0, dv)
         # If consumers split the head, both have these gradients.
         if len(c.learned) > 0 and (not c.splits_head or self.group == 0):
-            self.functions.add_captured(grads, place, head, here.tile)
+            self.functions.add_captured(
+                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here.tile
+            )
         _round(grads, ds)
         if c.ds_stages == 1:
             # The consumers have passed the last barrier, but may still read dS.
@@ -288,12 +291,15 @@ class BackwardConsumer:
         warpgroup.fence()
         cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
         warpgroup.commit_group()
-        powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here, bits)
+        plain, powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here, bits)
         self._store_half(weights, scores.layout, self.stored_p)
         warpgroup.wait_group(0, dp)
-        grads = self._gradients(powers, dp, self._statistic(q, 1))
+        deltas = self._statistic(q, 1)
+        grads = self._gradients(powers, dp, deltas)
         if len(self.c.learned) > 0:
-            self.functions.add_captured(grads, place, head, here.tile)
+            self.functions.add_captured(
+                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here.tile
+            )
         _round(grads, ds)
         self._store_half(ds, scores.layout, self.stored_ds)
         cute.arch.fence_proxy("async.shared", space="cta")
@@ -362,8 +368,8 @@ class BackwardConsumer:
         head: Int,
         here: QueryTile,
         bits: list[cute.Uint32] | None,
-    ) -> cute.Tensor:
-        """Round the probabilities to the A operand of dv, and return them times the slopes of the scores.
+    ) -> Probabilities:
+        """Round the probabilities to the A operand of dv, and return them, also times the slopes of the scores.
 
         With the ``bits`` of dropout, those of dropped probabilities have the sign bit.
         """
@@ -381,14 +387,14 @@ class BackwardConsumer:
             powers.fill(0.0)
         if bits is None:
             _round(plain, weights)
-            return powers
+            return Probabilities(plain, powers)
         flat = cute.make_tensor(weights.iterator, cute.make_layout((8, cute.size(weights) // 8)))
         for i in cute.range_constexpr(cute.size(weights) // 8):
             for x in (plain,) if powers is plain else (plain, powers):
                 negate_dropped(x, 8 * i, bits)
             eight = cute.make_tensor(plain.iterator + 8 * i, cute.make_layout(8))
             flat[None, i].store(without_negative(eight.load().to(flat.element_type)))
-        return powers
+        return Probabilities(plain, powers)
 
     def _dropout_bits(self, place: KeyPlace, head: Int, here: QueryTile) -> list[cute.Uint32] | None:
         """Return the random results of dropout for a step, None without dropout."""

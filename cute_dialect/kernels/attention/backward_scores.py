@@ -115,7 +115,7 @@ class BackwardScores:
                 found.plain[i] = power
 
     def add_captured(self, grads: cute.Tensor, place: KeyPlace, head: Int, tile: Int) -> None:
-        """Add the gradients of captured arrays, from those of the scores."""
+        """Add the gradients of captured arrays, from those of the scores that softmax takes."""
         for sums, index in zip(self.sums or (), self.c.learned):
             name = f"slope {index}"
             base, shared, of_keys = self._keys((name,), place, head, tile)

@@ -661,8 +661,8 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
         of: the graph.
         inputs: captured tensors that need gradients; their slopes are always there.
 
-    Raises EpilogueError if a function has no derivative, or if gradients of captured tensors are not supported: the
-    derivative of the score must be 1, and the function must read such a tensor once.
+    Raises EpilogueError if a function has no derivative, or if gradients of captured tensors are not supported: their
+    derivatives must not depend on the score, and the function must read such a tensor once.
     """
     if of is None or not of.has("score"):
         return of
@@ -675,12 +675,16 @@ def with_slopes(of: ScoreGraph | None, inputs: tuple[int, ...] = ()) -> ScoreGra
         if name != "slope" or not isinstance(value, int | float) or value != 1:
             names.append(name)
             outputs.append(Output(_node(make, value)))
-    if inputs and "slope" in names:
-        raise EpilogueError(
-            f"{make.what}: gradients of captured tensors are supported if they are added to an unchanged score, so "
-            "that the derivative with respect to the score is 1; pass tensor.detach(), or return score + f(…)"
-        )
     graph = make.graph(outputs)
+    reads = list[bool]()  # nodes that depend on the score
+    for node in graph.nodes:
+        reads.append(node.op == "accum" or any([reads[i] for i in node.operands]))
+    for name, output in zip(names, graph.outputs):
+        if name.startswith("slope ") and reads[output.node]:
+            raise EpilogueError(
+                f"{make.what}: gradients of captured tensors are supported if their derivatives do not depend on the "
+                "score; pass tensor.detach(), or add the tensor to the score, as in return g(score) + f(…)"
+            )
     if make.kept != tuple(range(len(of.graph.inputs))):  # inputs keep their order, which launches rely on
         order = {old: new for new, old in enumerate(make.kept)}
         back = {new: old for old, new in order.items()}

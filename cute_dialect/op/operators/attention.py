@@ -82,7 +82,7 @@ def gradients_by_kernels(
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())
-    if of_bias and (ordered or mask.softcap):
+    if of_bias and ordered:
         return None
     results = empty_gradients(q, k, v, mask.layout)
     if begins_q is not None:  # padding rows have no gradient

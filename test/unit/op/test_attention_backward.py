@@ -62,6 +62,10 @@ def test_gradients(call: Call) -> None:
 FEATURES: dict[str, dict[str, Any]] = {
     "softcap and ALiBi, packed": {"softcap": 2.0, "slopes": torch.rand(3, 2), "packed": True, "causal": "bottom_right"},
     "bias": {"bias": torch.randn(2, 1, 100).half(), "of_bias": True},
+    "bias and softcap": {"bias": torch.randn(2, 1, 100).half(), "softcap": 0.75, "causal": "top_left", "of_bias": True},
+    "one bias, softcap and window": {
+        "bias": torch.randn(1, 1, 70, 100), "softcap": 1.5, "left": 20, "right": 30, "of_bias": True
+    },
     "mask, sinks and softcap": {
         "bias": torch.rand(2, 1, 70, 100) > 0.3, "sinks": torch.randn(2).half(), "softcap": 1.5, "left": 40,
         "right": 20,

@@ -225,6 +225,10 @@ def added(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     return score + RELATIVE[h, q_idx - kv_idx]
 
 
+def capped(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return 0.5 * torch.tanh(3 * score) + 2 * RELATIVE[h, q_idx - kv_idx]
+
+
 GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     # score_mod, mask_mod, and the block mask
     "captured": (added, per_head, {"BLOCK_SIZE": 128}),
@@ -232,6 +236,7 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "tanh": (tanh, document, {"BLOCK_SIZE": 128}),
     "dense": (alibi, None, {}),
     "small blocks": (added, per_head, {"BLOCK_SIZE": 64}),
+    "captured and capped": (capped, document, {"BLOCK_SIZE": 128}),
     "short blocks": (softcap, document, {"BLOCK_SIZE": (64, 128)}),
 }
 
@@ -243,7 +248,7 @@ def test_gradients(name: str) -> None:
     score_mod, mask_mod, blocks = GRADIENTS[name]
     q, k, v = arrays(1, 2, 1)
     leaves = [x.requires_grad_() for x in (q, k, v[..., :40] if name == "dense" else v)]
-    RELATIVE.requires_grad_(score_mod is added).grad = None
+    RELATIVE.requires_grad_(score_mod in (added, capped)).grad = None
     mask = None
     if mask_mod is not None:
         mask = op.create_block_mask(mask_mod, 1, HEADS, S, S, "cpu", **blocks)
@@ -259,7 +264,7 @@ def test_gradients(name: str) -> None:
     results = exact(*wide, score_mod, visible)
     torch.autograd.backward(results, [x.double() for x in grads])
     pairs = [*zip(found, results), *[(x.grad, y.grad) for x, y in zip(leaves, wide)]]
-    pairs += [(bias, RELATIVE.grad)] if score_mod is added else []
+    pairs += [(bias, RELATIVE.grad)] if score_mod in (added, capped) else []
     RELATIVE.requires_grad_(False)
     for x, y in pairs:
         assert x is not None and y is not None
@@ -315,7 +320,7 @@ def test_errors_of_gradients() -> None:
     calls: list[tuple[dict[str, Any], str]] = [
         ({"block_mask": without}, "the block mask has no q_num_blocks, which gradients need"),
         ({"checks": ("race",)}, "checks is not supported with gradients"),
-        ({"score_mod": lambda s, b, h, i, j: 2 * s + bias[i]}, "gradients of captured tensors are supported if they"),
+        ({"score_mod": lambda s, b, h, i, j: s * bias[i]}, "are supported if their derivatives do not depend on the score"),
         ({"score_mod": lambda s, b, h, i, j: s + bias[i] + bias[j]}, "is read at several indices; read it once"),
         ({"score_mod": lambda s, b, h, i, j: s % 3.0}, "remainder() has no derivative"),
     ]
