@@ -320,7 +320,7 @@ def test_errors_of_gradients() -> None:
     calls: list[tuple[dict[str, Any], str]] = [
         ({"block_mask": without}, "the block mask has no q_num_blocks, which gradients need"),
         ({"checks": ("race",)}, "checks is not supported with gradients"),
-        ({"score_mod": lambda s, b, h, i, j: s * bias[i]}, "are supported if their derivatives do not depend on the score"),
+        ({"score_mod": lambda s, b, h, i, j: s * bias[i]}, "if their derivatives do not depend on the score"),
         ({"score_mod": lambda s, b, h, i, j: s + bias[i] + bias[j]}, "is read at several indices; read it once"),
         ({"score_mod": lambda s, b, h, i, j: s % 3.0}, "remainder() has no derivative"),
     ]
