@@ -9,7 +9,7 @@ read the host's clock.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import wraps
 from types import ModuleType, SimpleNamespace
@@ -71,9 +71,26 @@ class Stream:
         return event
 
 
+class Graph:
+    """Stand-in for ``torch.cuda.CUDAGraph``, which replays calls of kernels."""
+
+    def __init__(self, keep_graph: bool = False):
+        self.calls: list[Callable[[], object]] = []
+
+    def replay(self) -> None:
+        """Run the recorded calls."""
+        for call in self.calls:
+            call()
+
+    def reset(self) -> None:
+        """Remove the recorded calls."""
+        self.calls = []
+
+
 class CudaOnCpu(ModuleType):
     """``torch.cuda`` of a machine whose only device is the interpreter: sm_90a, without memory of its own."""
 
+    CUDAGraph = Graph
     Event = Event
     Stream = Stream
 
@@ -136,6 +153,15 @@ class CudaOnCpu(ModuleType):
     def stream(self, stream: object) -> Any:
         """Return a context manager that does nothing."""
         return nullcontext(stream)
+
+    @contextmanager
+    def graph(self, cuda_graph: Graph, **_: object) -> Generator[None]:
+        """Record the calls of kernels in the ``with`` block in a graph. Functions of torch are refused there."""
+        from cute_dialect.lang.calls.compiled import recorded_calls  # late: start-up
+
+        with recorded_calls() as calls:
+            yield
+        cuda_graph.calls = calls
 
     def device(self, device: object) -> Any:
         """Return a context manager that does nothing."""
@@ -207,6 +233,22 @@ def _is_cuda(device: object) -> bool:
     return str(device).partition(":")[0] == "cuda" or (isinstance(device, int) and not isinstance(device, bool))
 
 
+def _refuse_in_graph(func: Callable[..., object], args: Sequence[object], result: object) -> None:
+    """Raise NotImplementedError if a function of torch, called while a graph is recorded, computes a tensor."""
+    import torch
+
+    name = getattr(func, "__name__", str(func))
+    if not isinstance(result, torch.Tensor):
+        return
+    held = {a.untyped_storage().data_ptr() for a in args if isinstance(a, torch.Tensor)}
+    writes = name.endswith("_") and not name.endswith("__")
+    if writes or result.untyped_storage().data_ptr() not in held:
+        raise NotImplementedError(
+            f"torch.cuda.graph: torch.{name} in a graph is not supported on the interpreter, which records calls of "
+            "kernels only; call it before the graph"
+        )
+
+
 @contextmanager
 def on_cpu() -> Generator[None]:
     """Context manager in which torch functions that are called with a CUDA device use the CPU."""
@@ -216,6 +258,8 @@ def on_cpu() -> Generator[None]:
     to: Any = torch.Tensor.to
     is_cuda: Any = torch.Tensor.is_cuda.__get__  # pyright: ignore[reportAttributeAccessIssue]
     device_of: Any = torch.Tensor.device.__get__  # pyright: ignore[reportAttributeAccessIssue]
+
+    from cute_dialect.lang.calls.compiled import is_recording  # late: start-up
 
     class OnCpu(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -235,7 +279,10 @@ def on_cpu() -> Generator[None]:
                 found = Address(func(*args, **kwargs))
                 found.array = args[0]
                 return found
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+            if is_recording():
+                _refuse_in_graph(func, args, result)
+            return result
 
     with OnCpu():
         yield

@@ -307,6 +307,10 @@ class Compiled:
         options["stream"] = stream
         if device == "cpu" and options.get("checks") is None:
             options["checks"] = default_checks()
+        if device == "cpu" and _recordings:
+            given = {**options, "device": device}
+            _recordings[-1].append(lambda: self.run(values, dict(given)))
+            return None
         try:
             leaves = unpack(self.specs, values)
             for observe in _observers:
@@ -557,6 +561,25 @@ def observed(observe: Callable[[Compiled, Sequence[Any]], None]) -> Generator[No
         yield
     finally:
         _observers.remove(observe)
+
+
+_recordings: list[list[Callable[[], object]]] = []
+"""Lists that receive the calls on the interpreter; the last one is in use."""
+
+
+@contextmanager
+def recorded_calls() -> Generator[list[Callable[[], object]]]:
+    """Append calls on the interpreter inside the ``with`` block to a list, and do not run them."""
+    _recordings.append([])
+    try:
+        yield _recordings[-1]
+    finally:
+        _recordings.pop()
+
+
+def is_recording() -> bool:
+    """Return True in the ``with`` block of :func:`recorded_calls`."""
+    return bool(_recordings)
 
 
 @contextmanager

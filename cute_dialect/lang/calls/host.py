@@ -462,7 +462,8 @@ class Launch:
     def launch(
         self, *sizes_given: Any, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None,
         stream: Any = None, cooperative: bool = False, pdl: bool = False, use_pdl: bool = False,
-        min_blocks_per_mp: int | None = None, fallback: Launch | Sequence[Launch] | None = None, **options: Any,
+        min_blocks_per_mp: int | None = None, fallback: Launch | Sequence[Launch] | None = None,
+        fallback_cluster: Sequence[int] | None = None, smem_merge_branch_allocs: bool = False, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel.
 
@@ -479,7 +480,12 @@ class Launch:
             fallback: a kernel call to launch instead when an argument contradicts an assumption of this kernel. Use
                 ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback of
                 the same sizes. A list is tried in order; all but the last may have promises.
+            fallback_cluster: a smaller cluster for which the kernel is written, too. All clusters have the size
+                ``cluster``, which is a multiple of it along each axis.
+            smem_merge_branch_allocs: ignored. Branches on the size of the cluster are taken at compile time, and only
+                the branch that is taken allocates shared memory.
         """
+        del smem_merge_branch_allocs
         tracer = active()
         self.idle = False
         if sizes_given:
@@ -489,6 +495,8 @@ class Launch:
             )  # fmt: skip
         for other in fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,):
             other.idle = False
+        if fallback_cluster is not None:
+            _check_fallback_cluster(_static_three(cluster, self.kernel), _static_three(fallback_cluster, self.kernel))
         pdl = pdl or use_pdl
         self.min_blocks = min_blocks_per_mp
         if tracer is None:
@@ -523,6 +531,13 @@ class Launch:
                 _static_three(own["cluster"], other.kernel), own["smem"], ["cute.fallback"],
             )  # fmt: skip
         return None
+
+
+def _check_fallback_cluster(cluster: tuple[int, int, int], smaller: tuple[int, int, int]) -> None:
+    if any(n % least for n, least in zip(cluster, smaller)):
+        raise KernelTypeError(
+            "F115", f"launch: fallback_cluster must divide cluster along each axis, got {smaller} and {cluster}"
+        )
 
 
 def _unknown_argument(name: str) -> KernelTypeError:

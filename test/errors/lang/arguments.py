@@ -212,6 +212,19 @@ run(X, 2)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X, 2)
 
+# ===== a fallback cluster that does not divide the cluster
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(3, 1, 1))
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:5: error F115: launch: fallback_cluster must divide cluster along each axis, got (3, 1, 1) and (4, 1, 1)
+#:     3 |     call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(3, 1, 1))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
 # ===== a launch of no grid
 call(lambda x: None, X).launch(block=1)
 #: KernelTypeError

@@ -186,6 +186,47 @@ def test_torch_on_the_cpu() -> None:
         torch.ones(3, device="cuda")
 
 
+def test_a_graph_replays_calls_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "p.py"
+    program.write_text("""
+import torch
+import cutlass.cute as cute
+
+@cute.kernel
+def add_one(x: cute.Tensor):
+    x[cute.arch.thread_idx()[0]] += 1.0
+
+@cute.jit
+def run_twice(x: cute.Tensor):
+    add_one(x).launch(grid=1, block=4)
+    add_one(x).launch(grid=1, block=4)
+
+x = torch.zeros(4, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
+    run_twice(x)
+print(x.tolist())
+graph.replay()
+graph.replay()
+print(x.tolist())
+graph.reset()
+graph.replay()
+print(x.tolist())
+for mistake in (lambda: x.add_(1), lambda: x + 1):
+    try:
+        with torch.cuda.graph(graph):
+            mistake()
+    except NotImplementedError as e:
+        print(e)
+""")
+    assert main(["--device=cpu", str(program)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == ["[0.0, 0.0, 0.0, 0.0]", "[4.0, 4.0, 4.0, 4.0]", "[4.0, 4.0, 4.0, 4.0]"]
+    assert [line.partition(" in a graph")[0] for line in lines[3:]] == [
+        "torch.cuda.graph: torch.add_", "torch.cuda.graph: torch.add"
+    ]  # fmt: skip
+
+
 def test_names_of_compat() -> None:
     import cute_dialect.lang as cute
     import cute_dialect.lang.compat as cutlass

@@ -107,3 +107,21 @@ def test_mutants_are_caught(mutant: str) -> None:
 def test_a_multicast_block_without_bytes_is_caught() -> None:
     with pytest.raises(CuteError, match=MUTANTS["no bytes"]):
         execute(program((2, 1, 1), "no bytes"), "round-robin")
+
+
+def test_all_clusters_have_the_preferred_size() -> None:
+    @cute.kernel
+    def kernel(x: cute.Tensor):
+        if cute.arch.block_in_cluster_dim() == (4, 1, 1):
+            if cute.arch.thread_idx().x == 0:
+                x[cute.arch.block_idx().x] = cute.arch.block_idx_in_cluster()
+        else:
+            cute.arch.inline_ptx("no such instruction;")
+
+    @cute.jit
+    def run(x: cute.Tensor):
+        kernel(x).launch(grid=8, block=32, cluster=(4, 1, 1), fallback_cluster=(2, 1, 1), smem_merge_branch_allocs=True)
+
+    x = np.zeros(8, np.int32)
+    run(x, device="cpu")
+    assert x.tolist() == [0, 1, 2, 3] * 2
