@@ -35,7 +35,7 @@ class Lanes(NamedTuple):
 
     def of_warp(self, warp: Any) -> Any:
         """Return the first row of a warp."""
-        return warp * 16 if self.warps[0] == 4 else warp // 2 * 32 + warp % 2 * 8
+        return warp * self.warps[1] if self.warps[0] == 4 else warp // 2 * 32 + warp % 2 * 8
 
     def of_lane(self, lane: Any, half: int) -> Any:
         """Return a lane's first (0) or second (1) row, relative to its warp."""
@@ -54,6 +54,8 @@ _OF_WORDS = Lanes((2, 2, 2), (2, 16, 4), 1, ((2, 2), (8, 32)), (2, 8, 4), 1, (0,
 """32-bit elements in swizzled 128-byte lines along rows. Four 16-byte chunks of a line share banks with chunks of the
 next three lines. A warp therefore takes its rows from both halves of a line."""
 _OF_BYTES = Lanes(8, 2, 1, staged=2, staged_half=1)
+OF_TENSOR_MEMORY = Lanes(warps=(4, 32))
+"""Accumulators of 128 lanes of tensor memory: each warp has 32 rows, and loads 16 of them at once."""
 
 
 def lanes_of(bits: int) -> Lanes:

@@ -322,9 +322,9 @@ class GemmConfig(NamedTuple):
         """Register budget for ``registers``. The remaining registers hold addresses and loads in flight."""
         return 96 if self.consumers == 3 else 176 if (self.stream_k or self.scaled) and self.atoms == 2 else 192
 
-    def check(self) -> None:
-        """Raise ValueError if no kernel supports this configuration."""
-        m, n, k = self.tile
+    def check_epilogue(self) -> None:
+        """Raise ValueError if the epilogue does not suit the tile or the layout of C."""
+        n = self.tile[1]
         self.epilogue.check()
         if self.epilogue.split and (self.major_c != "n" or self.stream_k or self.fallback or self.array):
             raise ValueError("a reshaped result needs major_c='n' and no stream_k, fallback or array")
@@ -356,6 +356,11 @@ class GemmConfig(NamedTuple):
             )
         if self.epilogue.active and self.fallback:
             raise ValueError("fallback=True cannot be combined with an epilogue, which the fallback kernel lacks")
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        m, n, k = self.tile
+        self.check_epilogue()
         if self.element not in FACTORS:
             raise ValueError(f"element {self.element!r} is not supported; use one of {', '.join(FACTORS)}")
         if self.output not in outputs_of(self.element):

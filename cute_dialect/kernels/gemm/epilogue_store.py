@@ -308,35 +308,37 @@ class DirectStore:
         """Do nothing: no buffers are in use."""
 
 
-class Result:
-    """Epilogue and store of a warpgroup's rows.
+class Staging:
+    """Epilogue of a warpgroup's rows, and their store through staging buffers. Subclasses have the accumulator.
 
     Args:
         c: The configuration.
         tmas: TMA atom and coordinate tensor per chunk width.
         memory: The staging buffers of all warpgroups.
-        sums: The accumulator.
         group: Index of the warpgroup.
         fused: The epilogue.
         target: C, for stores without TMA.
         ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width. Each
             chunk is stored while the epilogue is applied, and the outputs alternate between the same buffers.
+        lanes: Mapping of lanes to rows; that of the configuration by default.
+        atoms: Number of MMAs that cover the rows; that of the configuration by default.
     """
 
     def __init__(
-        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused,
-        target: Any = None, beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}),
+        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, group: Any, fused: Fused, target: Any = None,
+        beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}), lanes: Lanes | None = None, atoms: int = 0,
     ):  # fmt: skip
-        self.c, self.sums, self.fused, self.group = c, sums, fused, group
+        self.c, self.fused, self.group = c, fused, group
+        self.lanes, self.atoms = lanes or c.lanes, atoms or c.atoms
         staged = c.buffers * c.consumers
         kind = RowStore if c.major_c == "n" else ColumnStore
         self.beside = {
-            n: {w: kind(tma, w, memory, staged, group, c.lanes) for w, tma in tmas.items()}
+            n: {w: kind(tma, w, memory, staged, group, self.lanes) for w, tma in tmas.items()}
             for n, tmas in beside.items()
         }
         self.stores = {
-            w: DirectStore(target, w, c.lanes) if c.direct else
-            kind(tma, w, memory, c.buffers * c.consumers, group, c.lanes) for w, tma in tmas.items()
+            w: DirectStore(target, w, self.lanes) if c.direct else
+            kind(tma, w, memory, staged, group, self.lanes) for w, tma in tmas.items()
         }  # fmt: skip
         if c.epilogue.whole_rows or self.beside:
             for store in (x for of in (self.stores, *self.beside.values()) for x in of.values()):
@@ -349,13 +351,16 @@ class Result:
         self.kind = number(c.output)
         self.wide = self.kind.width == 32
         self.twice = c.tile[1] // c.columns
-        half = cute.make_rmem_tensor(c.atoms * c.columns // 2, self.kind) if self.twice == 2 and not self.wide else None
-        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind) if half is None else half
 
     @property
     def chunks(self) -> int:
         """Number of chunks of a tile, for the rows of one MMA."""
         return len(self.c.widths)
+
+    @property
+    def by_chunks(self) -> bool:
+        """Return True if the epilogue is applied to each chunk just before it is stored."""
+        return self.c.epilogue.active and not self.c.epilogue.whole_tiles
 
     def row(self, place: Place, atom: int) -> Any:
         """Return the first row of an MMA's 64 rows in C."""
@@ -377,17 +382,17 @@ class Result:
         if not c.epilogue.active:
             return None
         warp = cute.arch.warp_idx() % 4
-        starts = [self.of_sums(place, atom, 0) for atom in range(c.atoms)]
-        rows, first = [row + c.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
+        starts = [self.of_sums(place, atom, 0) for atom in range(self.atoms)]
+        rows, first = [row + self.lanes.of_warp(warp) for row, _ in starts], starts[0][1]
         found = self.fused.ahead(c.tile[1], rows, first * self.twice, place.of[3])
         if found is None or self.by_chunks or not c.prefetch:
             return found
-        return found._replace(matrices=[self.fetch(place, atom, 0, c.tile[1]) for atom in range(c.atoms)])
+        return found._replace(matrices=[self.fetch(place, atom, 0, c.tile[1]) for atom in range(self.atoms)])
 
     def fetch(self, place: Place, atom: int, column: int, width: int) -> Any:
         """Load the matrices that the epilogue reads for some columns."""
         row, first = self.of_sums(place, atom, column)
-        row = row + self.c.lanes.of_warp(cute.arch.warp_idx() % 4)
+        row = row + self.lanes.of_warp(cute.arch.warp_idx() % 4)
         return self.fused.fetch(width, row, first, place.of[3])
 
     def fuse(
@@ -410,7 +415,7 @@ class Result:
         if c.epilogue.active:
             values = self.fused.taken(values)
             row, first = self.of_sums(place, atom, column)
-            row = row + c.lanes.of_warp(cute.arch.warp_idx() % 4)
+            row = row + self.lanes.of_warp(cute.arch.warp_idx() % 4)
             leaving = {n: self._leaving(n, place, atom, column, columns) for n in self.beside}
             at = 0 if ahead is None else column * self.twice
             self.fused.apply(
@@ -483,7 +488,46 @@ class Result:
     def _pieces(self) -> list[tuple[int, int, int]]:
         """List the chunks of a warpgroup: MMA, first column, number of columns."""
         widths = self.c.widths
-        return [(atom, sum(widths[:i]), w) for atom in range(self.c.atoms) for i, w in enumerate(widths)]
+        return [(atom, sum(widths[:i]), w) for atom in range(self.atoms) for i, w in enumerate(widths)]
+
+    def words(self, values: Any) -> Any:
+        """Convert 32-bit values to the result type."""
+        if values.element_type is self.kind:
+            return values
+        found = cute.make_rmem_tensor_like(values, self.kind)
+        found.store(rounded(values, self.kind))
+        return found
+
+    def put_piece(self, i: int, values: Any, place: Place) -> None:
+        """Store the registers of the ``i``-th chunk, through the staging buffer whose turn it is."""
+        pieces, buffers, several = self._pieces(), self.c.buffers, len(self.beside)
+        atom, column, width = pieces[i]
+        # The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
+        turn = i * (several + 1) + several if self.by_chunks else i + len(pieces) * several
+        under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
+        self.put(values, turn % buffers, width, place, atom, column, under_way)
+
+    def put(self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int) -> None:
+        """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers."""
+        slot = self.group * self.c.buffers + buffer
+        self.stores[width].put(values, slot, self.at(place, atom, column), under_way)
+
+    def finish(self) -> None:
+        """Wait until the stores have read their buffers."""
+        next(iter(self.stores.values())).wait(0)
+
+
+class Result(Staging):
+    """Epilogue and store of accumulators in registers, ``sums``. The other arguments are those of :class:`Staging`."""
+
+    def __init__(
+        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused,
+        target: Any = None, beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}),
+    ):  # fmt: skip
+        super().__init__(c, tmas, memory, group, fused, target, beside)
+        self.sums = sums
+        half = cute.make_rmem_tensor(c.atoms * c.columns // 2, self.kind) if self.twice == 2 and not self.wide else None
+        self.out = sums if self.wide else cute.make_rmem_tensor_like(sums, self.kind) if half is None else half
 
     def _registers(self, values: Any, atom: int, column: int, width: int) -> Any:
         return self.stores[width].registers(values, (self.c.columns * atom + column) // 2)
@@ -508,13 +552,13 @@ class Result:
         if self.by_chunks:
             return
         if self.wide:
-            for atom in cute.range_constexpr(self.c.atoms if self.c.epilogue.whole_tiles else 0):
+            for atom in cute.range_constexpr(self.atoms if self.c.epilogue.whole_tiles else 0):
                 start = self.sums.iterator + self.c.tile[1] // 2 * atom
                 values = cute.make_tensor(start, cute.make_layout(self.c.tile[1] // 2))
                 self.fuse(values, self.c.tile[1], place, atom, 0, ahead)
             return
         columns, found = self.c.tile[1], []
-        for atom in cute.range_constexpr(self.c.atoms):
+        for atom in cute.range_constexpr(self.atoms):
             start = self.sums.iterator + columns // 2 * atom
             values = cute.make_tensor(start, cute.make_layout(columns // 2))
             fetched = ahead.matrices[atom] if ahead is not None and ahead.matrices else None
@@ -526,7 +570,7 @@ class Result:
 
     def store(self, place: Place, half: int | None = None, ahead: Any = None) -> None:
         """Store a tile, or its first (0) or second (1) half. For ``ahead`` see :meth:`convert`."""
-        pieces, buffers = self._pieces(), self.c.buffers
+        pieces = self._pieces()
         middle = len(pieces) // 2
         start, stop = (0, len(pieces)) if half is None else ((0, middle), (middle, len(pieces)))[half]
         prefetches = self.c.prefetch and self.by_chunks
@@ -552,25 +596,4 @@ class Result:
                 # Except for whole rows, apply the epilogue only now: its operands need registers.
                 if self.wide and not self.c.epilogue.whole_tiles:
                     values = self.words(self.fuse(values, width, place, atom, column, ahead))
-            # The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
-            several = len(self.beside)
-            turn = i * (several + 1) + several if self.by_chunks else i + len(pieces) * several
-            under_way = buffers - 1 if turn or len(pieces) % buffers == 0 else 0
-            self.put(values, turn % buffers, width, place, atom, column, under_way)
-
-    def words(self, values: Any) -> Any:
-        """Convert 32-bit values to the result type."""
-        if values.element_type is self.kind:
-            return values
-        found = cute.make_rmem_tensor_like(values, self.kind)
-        found.store(rounded(values, self.kind))
-        return found
-
-    def put(self, values: Any, buffer: int, width: int, place: Place, atom: int, column: Any, under_way: int) -> None:
-        """Store the registers of a chunk, once at most ``under_way`` stores still read their buffers."""
-        slot = self.group * self.c.buffers + buffer
-        self.stores[width].put(values, slot, self.at(place, atom, column), under_way)
-
-    def finish(self) -> None:
-        """Wait until the stores have read their buffers."""
-        next(iter(self.stores.values())).wait(0)
+            self.put_piece(i, values, place)

@@ -88,6 +88,7 @@ def launch(
         places: Offsets of the matrices of a pointer array.
         config: A :class:`GemmConfig` or :class:`SplitConfig`.
     """
+    config.check()
     c, parts = (config.base, config.parts) if isinstance(config, SplitConfig) else (config, 1)
     addends, shared = (
         Addends(source, bias, alpha, beta, operands),

@@ -74,7 +74,6 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
 
 def check_arguments(config: Any, A: Any, B: Any, C: Any, behind: dict[str, Any]) -> None:
     """Raise ValueError for arguments that do not suit the configuration, and emit runtime assertions on the shapes."""
-    config.check()
     c = config.base if isinstance(config, SplitConfig) else config
     wanted, given = list(arguments_of(config)), [name for name, value in behind.items() if value is not None]
     if wanted != given:

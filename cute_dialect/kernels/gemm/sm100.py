@@ -1,0 +1,372 @@
+"""Persistent, warp-specialized GEMM for sm_100: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, tcgen05 and tensor memory.
+
+Warps 0 to 3 are the epilogue, warp 4 loads, and warp 5 multiplies. One thread of warp 4 fills a ring of stages in shared
+memory by TMA, 128 bytes of K each. One thread of warp 5 issues the MMAs, whose accumulators are in tensor memory. There
+are two accumulators: the epilogue of a tile runs while the next tile is multiplied.
+
+    full[s]:      the producer sets the expected bytes; then the bytes arrive
+    empty[s]:     the commit of the MMAs that have read the stage
+    complete[a]:  the commit of the last MMAs of a tile
+    loaded[a]:    128 arrivals, when the epilogue has loaded the accumulator to registers
+
+A warp of the epilogue loads 16 rows of a chunk of columns at a time, in the register layout of ``wgmma`` accumulators.
+The code of :mod:`~cute_dialect.kernels.gemm.epilogue_store` then applies the epilogue, and stores the chunk by TMA.
+
+    element        MMA K   accumulator   majors of A and B
+    f16, bf16      16      f32           any
+    tf32           8       f32           k
+    f8E4M3FN …     32      f32           any
+
+TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
+interpreted, but never run on the chip.
+
+>>> Sm100Config(tile=(128, 128)).name, Sm100Config(tile=(128, 128)).columns
+('f16-f16-kk-128x128x64-4-sm100', 256)
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.arch.targets import TARGETS
+from cute_dialect.kernels.common.elements import BITS, factors, number, rounded
+from cute_dialect.kernels.common.kernel_names import by, differing
+from cute_dialect.kernels.common.traced_text import printed
+from cute_dialect.kernels.epilogue.combination import Addends, Epilogue, extents_of
+from cute_dialect.kernels.epilogue.emit import Fused
+from cute_dialect.kernels.epilogue.fragment_layout import OF_TENSOR_MEMORY, lanes_of
+from cute_dialect.kernels.gemm.config import GemmConfig
+from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Staging
+from cute_dialect.kernels.gemm.host import (
+    arguments_of,
+    as_read,
+    beside_maps,
+    check_arguments,
+    elements_of,
+    layouts_of,
+    load_map,
+    ring_of,
+    store_map,
+    with_modes,
+)
+from cute_dialect.kernels.gemm.mainloop import Operand, Place, Tiles
+from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang.nvgpu import cpasync, tcgen05
+
+CHIP = "sm_100a"
+"""Target for which the kernels are compiled."""
+COLUMNS = 512
+"""Columns of tensor memory of a block."""
+ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2")
+"""Types of A and B."""
+LOADER, MULTIPLIER, THREADS = 4, 5, 192
+"""The warp that loads, the warp that multiplies, and the threads of a block."""
+_LANE = 1 << 16
+"""Elements between two lanes of tensor memory."""
+
+
+class Sm100Config(NamedTuple):
+    """Configuration of a GEMM for sm_100."""
+
+    element: str = "f16"  # type of A and B, two names joined by an underscore if they differ
+    output: str = "f16"  # type of C
+    major_a: str = "k"  # contiguous mode of A, "k" or "m"
+    major_b: str = "k"  # contiguous mode of B, "k" or "n"
+    tile: tuple[int, int] = (128, 256)  # (M, N) of a block
+    stages: int = 4  # stages in shared memory
+    accumulators: int = 2  # accumulators in tensor memory
+    group: int = 8  # tile rows of a raster group
+    sms: int = 148  # multiprocessors of the GPU
+    batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
+    epilogue: Epilogue = Epilogue()
+    buffers: int = 2  # staging buffers of 8 KiB, for storing C
+
+    @property
+    def elements(self) -> tuple[str, str]:
+        """Types of A and of B."""
+        return factors(self.element)
+
+    @property
+    def depth(self) -> int:
+        """K of a stage: 128 bytes."""
+        return 1024 // BITS[self.element]
+
+    @property
+    def base(self) -> GemmConfig:
+        """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
+        return GemmConfig(
+            self.element, self.output, self.major_a, self.major_b, tile=(*self.tile, self.depth), stages=self.stages,
+            cluster_m=1, group=self.group, sms=self.sms, deferred=False, early=False, serpentine=False,
+            batch=self.batch, epilogue=self.epilogue, buffers=self.buffers,
+        )  # fmt: skip
+
+    @property
+    def atoms(self) -> int:
+        """Number of times that a warp of the epilogue loads 16 rows."""
+        return self.tile[0] // 64
+
+    @property
+    def columns(self) -> int:
+        """Columns of tensor memory to allocate: a power of two, at least 32."""
+        return max(32, 1 << (self.accumulators * self.tile[1] - 1).bit_length())
+
+    @property
+    def columns_at_once(self) -> int:
+        """Accumulator columns that the epilogue processes in one call."""
+        widths = self.base.widths
+        return self.tile[1] if self.epilogue.whole_tiles else widths[0] * (2 if self.epilogue.half else 1)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of A and B in a stage."""
+        return sum(self.tile) * 128
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block: the ring, the staging buffers, the mbarriers and the address."""
+        return self.stages * (self.stage_bytes + 16) + self.buffers * BUFFER + 16 * self.accumulators + 4
+
+    @property
+    def most_stages(self) -> int:
+        """Number of stages of this tile that fit in shared memory, at most 16."""
+        rest = self._replace(stages=0).shared_bytes
+        return min(16, (TARGETS[CHIP].shared - rest) // (self.stage_bytes + 16))
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        words = {"batch": "-b", "accumulators": "-a{}", "sms": "-s{}", "group": "-g{}", "buffers": "-u{}"}
+        tile = by((*self.tile, self.depth))
+        majors = self.major_a + self.major_b
+        start = f"{self.element}-{self.output}-{majors}-{tile}-{self.stages}-sm100"
+        return start + differing(self, words) + self.epilogue.suffix
+
+    def check(self) -> None:
+        """Raise ValueError if no kernel supports this configuration."""
+        a, b = self.elements
+        floats = {"f8E4M3FN", "f8E5M2"}
+        if not ((a == b and a in ELEMENTS) or {a, b} <= floats):
+            raise ValueError(
+                f"element {self.element!r} is not supported; use one of {', '.join(ELEMENTS)}, or two 8-bit floats"
+            )
+        if self.output not in ("f16", "bf16", "f32"):
+            raise ValueError(f"output {self.output!r} is not supported; use f16, bf16 or f32")
+        if self.major_a not in ("k", "m") or self.major_b not in ("k", "n"):
+            raise ValueError(f"majors are {self.major_a}, {self.major_b}; use 'k' or 'm' for A, 'k' or 'n' for B")
+        if a == "tf32" and (self.major_a, self.major_b) != ("k", "k"):
+            raise ValueError("tf32 operands must be contiguous along K")
+        m, n = self.tile
+        if m not in (64, 128) or n % 32 or not 32 <= n <= 256:
+            raise ValueError(
+                f"a tile of {m} x {n} is not supported; M must be 64 or 128, and N a multiple of 32 up to 256"
+            )
+        if self.accumulators not in (1, 2, 4) or self.accumulators * n > COLUMNS:
+            raise ValueError(
+                f"{self.accumulators} accumulators of {n} columns are not supported; use 1, 2 or 4, in {COLUMNS} "
+                "columns of tensor memory"
+            )
+        if self.stages < 2:
+            raise ValueError(f"stages is {self.stages}; use at least 2")
+        if self.buffers < 1:
+            raise ValueError(f"buffers is {self.buffers}; it must be at least 1")
+        if self.shared_bytes > TARGETS[CHIP].shared:
+            raise ValueError(
+                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory, but sm_100 has "
+                f"{TARGETS[CHIP].shared} per block; use at most {self.most_stages} stages"
+            )
+        self.base.check_epilogue()
+        if self.epilogue.reduces and len(set(self.base.widths)) > 1 and not self.epilogue.whole_tiles:
+            raise ValueError(f"tile N is {n}; a row reduction needs a multiple of {self.base.chunk}")
+
+
+DEFAULT = Sm100Config()
+
+
+@cute.jit(options=f"--gpu-arch {CHIP}")
+def launch(
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    source: cute.Tensor | None = None,
+    bias: cute.Tensor | None = None,
+    alpha: cute.Float32 | None = None,
+    beta: cute.Float32 | None = None,
+    operands: object = None,
+    config: cute.Constexpr[Sm100Config] = DEFAULT,
+):
+    """Launch persistent blocks, at most one per multiprocessor. The arguments after C belong to the epilogue."""
+    config.check()
+    c, addends = config.base, Addends(source, bias, alpha, beta, operands)
+    C = with_modes(c, C)
+    check_arguments(c, A, B, C, addends._asdict() | {"places": None})
+    extents = extents_of(C)
+    c.epilogue.check_shapes(C, addends, array=False, groups=None)
+    if c.epilogue.reduces or c.epilogue.whole_tiles:
+        addends = addends._replace(extents=extents[:2])
+    if c.epilogue.whole_rows:
+        assert extents[1] <= c.tile[1], "N must be at most the tile N, because the epilogue needs whole rows"
+    if c.epilogue.reduces:
+        c.epilogue.check_parts(extents[1], addends, config.columns_at_once)
+    A, B, C = as_read(c, A, B, C)
+    m, n, k = c.tile
+    rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
+    loads = load_map(c, A, (m, k), 1), load_map(c, B, (n, k), 1)
+    stores = {width: store_map(c, C, width) for width in dict.fromkeys(c.widths)}
+    raster = utils.GroupedRaster(
+        cute.ceil_div(extents[:2], (m, c.columns)), c.group, sms=c.sms, matrices=extents[2] if c.batch else None
+    )
+    mma = tiled_mma(config, A, B)
+    steps = cute.ceil_div(A.shape[1], k)
+    gemm(loads, stores, beside_maps(c, addends), mma, rings, raster, steps, addends, config).launch(
+        grid=raster.persistent_grid(), block=THREADS
+    )
+
+
+def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
+    """Return the MMA of a tile."""
+    majors = hopper.major(A), hopper.major(B)
+    a, b = (number(x) for x in c.elements)
+    one, source = tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM
+    if BITS[c.element] == 16:
+        op = tcgen05.MmaF16BF16Op(a, cute.Float32, (*c.tile, 16), one, source, *majors)
+    elif c.element == "tf32":
+        op = tcgen05.MmaTF32Op((*c.tile, 8), one, source, *majors)
+    else:
+        op = tcgen05.MmaF8F6F4Op(a, b, cute.Float32, (*c.tile, 32), one, source, *majors)
+    return cute.make_tiled_mma(cute.make_mma_atom(op))
+
+
+@cute.kernel(min_blocks=1)
+def gemm(
+    loads: Any, stores: dict[int, Any], besides: dict[int, dict[int, Any]], mma: cute.TiledMma, rings: Any,
+    raster: utils.GroupedRaster, steps: cute.Int32, addends: Addends, config: cute.Constexpr[Sm100Config],
+):  # fmt: skip
+    """Compute every n-th tile of C, n being the number of blocks."""
+    c, (m, n), k = config.base, config.tile, config.depth
+    warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
+    if warp == LOADER and cute.arch.elect_one():
+        for atom, _ in loads:
+            cpasync.prefetch_descriptor(atom)
+    sA, sB = (cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(loads, rings))
+    staging = cute.arch.alloc_smem(cute.Uint8, config.buffers * BUFFER, alignment=1024)
+    slot = cute.arch.alloc_smem(cute.Int32, 1)
+    producer, consumer = pipeline.PipelineTmaUmma.create(
+        num_stages=config.stages, producer_group=1, consumer_group=1, tx_count=config.stage_bytes, defer_sync=True
+    ).make_participants()
+    multiplier, reader = pipeline.PipelineUmmaAsync.create(
+        num_stages=config.accumulators, producer_group=1, consumer_group=128, defer_sync=True
+    ).make_participants()
+    tmem = utils.TmemAllocator(slot, pipeline.NamedBarrier(0, THREADS), allocator_warp_id=MULTIPLIER)
+    tmem.allocate(config.columns)
+    tmem.relinquish_alloc_permit()
+    tmem.wait_for_alloc()
+    memory = tmem.retrieve_ptr(cute.Float32)
+    tiles = Tiles(c, raster)
+
+    if warp == LOADER and cute.arch.elect_one():
+        a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.major_a == "k", batch=c.batch)
+        b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.major_b == "k", batch=c.batch)
+        for tile in range(tiles.first, tiles.count(), tiles.step):
+            place = tiles.place(tile)
+            for i in range(steps):
+                stage = producer.acquire_and_advance()
+                a.fetch(stage.index, stage.barrier, place.row, i, place.of[0])
+                b.fetch(stage.index, stage.barrier, place.column, i, place.of[1])
+    elif warp == MULTIPLIER and cute.arch.elect_one():
+        part = mma.get_slice(0)
+        rA, rB = mma.make_fragment_A(part.partition_A(sA)), mma.make_fragment_B(part.partition_B(sB))
+        layout = mma.make_fragment_C(mma.partition_shape_C(config.tile)).layout
+        for _ in range(tiles.first, tiles.count(), tiles.step):
+            result = multiplier.acquire_and_advance()
+            acc = cute.make_tensor(memory + result.index * n, layout)
+            for i in range(steps):
+                stage = consumer.wait_and_advance()
+                at = (None, None, None, stage.index)
+                cute.gemm(mma, acc, rA[at], rB[at], accumulate=i > 0)
+                stage.release()
+            result.commit()
+    elif warp < LOADER:
+        if cute.arch.thread_idx().x == 0:
+            for tmas in (stores, *besides.values()):
+                for atom, _ in tmas.values():
+                    cpasync.prefetch_descriptor(atom)
+        fused = Fused(c.epilogue, addends, batch=c.batch)
+        out = TmemResult(config, stores, staging, fused, besides)
+        for tile in range(tiles.first, tiles.count(), tiles.step):
+            place = tiles.place(tile)
+            ahead = out.ahead(place)
+            result = reader.wait_and_advance()
+            out.tile(memory + result.index * n, place, ahead, result.release)
+        out.finish()
+    cute.arch.sync_threads()
+    tmem.free(memory)
+
+
+class TmemResult(Staging):
+    """Epilogue and store of accumulators in tensor memory.
+
+    Args:
+        config: The configuration.
+        tmas: TMA atom and coordinate tensor per chunk width.
+        memory: The staging buffers.
+        fused: The epilogue.
+        beside: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width.
+    """
+
+    def __init__(
+        self, config: Sm100Config, tmas: dict[int, Any], memory: Any, fused: Fused, beside: dict[int, dict[int, Any]]
+    ):
+        lanes = OF_TENSOR_MEMORY if config.tile[0] == 128 else lanes_of(0)
+        super().__init__(config.base, tmas, memory, 0, fused, beside=beside, lanes=lanes, atoms=config.atoms)
+        self.thread = cute.arch.thread_idx().x
+        self.at_once = config.columns_at_once
+
+    def row(self, place: Place, atom: int) -> Any:
+        """Return the first row of the 16 rows that warp 0 loads at once."""
+        return place.row * self.c.tile[0] + atom * 16
+
+    def tile(self, acc: cute.Pointer, place: Place, ahead: Any, release: Callable[[], None]) -> None:
+        """Apply the epilogue to a tile and store it. ``release`` is called when the accumulator is in registers."""
+        pieces = self._pieces()
+        wide = self.at_once // self.twice  # columns of C that are computed at once
+        values: Any = None
+        for i in cute.range_constexpr(len(pieces)):
+            atom, column, width = pieces[i]
+            if column % wide == 0:
+                count = min(self.at_once, self.c.tile[1] - column * self.twice)
+                values = self._load(acc, atom, column * self.twice, count)
+                if atom == self.atoms - 1 and column + wide >= self.c.columns:
+                    release()
+                values = self.fuse(values, count, place, atom, column, ahead)
+            found = self.stores[width].registers(values, (column % wide) // 2)
+            out = cute.make_rmem_tensor_like(found, self.kind)
+            out.store(rounded(found, self.kind))
+            self.put_piece(i, out, place)
+
+    def _load(self, acc: cute.Pointer, atom: int, column: int, count: int) -> cute.Tensor:
+        """Load ``count`` columns of a warp's 16 rows to registers, in the layout of ``wgmma`` accumulators."""
+        values = cute.make_rmem_tensor(count // 2, cute.Float32)
+        done = 0
+        while done < count:
+            width = min(128, 1 << (count - done).bit_length() - 1)
+            layout = cute.make_layout(((16, 4), width), stride=((_LANE, 32 * _LANE), 1))
+            part = cute.make_tensor(acc + (16 * _LANE * atom + column + done), layout)
+            op = tcgen05.Ld16x256bOp(tcgen05.Repetition(width // 8))
+            load = tcgen05.make_tmem_copy(cute.make_copy_atom(op, cute.Float32), part).get_slice(self.thread)
+            target = cute.make_tensor(values.iterator + done // 2, cute.make_layout((width // 2, 1, 1)))
+            cute.copy(load, load.partition_S(part), target)
+            done += width
+        return values
+
+
+@printed
+def sm100_gemm_text(config: Sm100Config | None = None) -> cute.Compiled:
+    """Trace the kernel and the host function ``launch(A, B, C)``, followed by the arguments of the epilogue."""
+    config = config or DEFAULT
+    config.check()
+    c = config.base
+    matrices = [cute.Tensor[number(e), x, "align<16>"] for e, x in zip(elements_of(c), layouts_of(c))]
+    return cute.trace(launch, *matrices, **arguments_of(c), config=config)
