@@ -330,8 +330,6 @@ class GemmConfig(NamedTuple):
             raise ValueError("a reshaped result needs major_c='n' and no stream_k, fallback or array")
         if self.epilogue.split and not self.direct and not self.epilogue.suits_tma(self.widths):
             raise ValueError(f"chunks of {self.widths} columns cross a mode of the reshaped result; use direct=True")
-        if self.direct and ((self.epilogue.active and not self.epilogue.split) or self.fallback or self.array):
-            raise ValueError("direct=True cannot be combined with an epilogue, fallback or array")
         if self.epilogue.reduces and self.part != self.tile[1] and len(set(self.widths)) > 1:
             raise ValueError(
                 f"a row reduction needs chunks of one width, but tile N {n} has {self.widths}; "
@@ -361,6 +359,8 @@ class GemmConfig(NamedTuple):
         """Raise ValueError if no kernel supports this configuration."""
         m, n, k = self.tile
         self.check_epilogue()
+        if self.direct and ((self.epilogue.active and not self.epilogue.split) or self.fallback or self.array):
+            raise ValueError("direct=True cannot be combined with an epilogue, fallback or array")
         if self.element not in FACTORS:
             raise ValueError(f"element {self.element!r} is not supported; use one of {', '.join(FACTORS)}")
         if self.output not in outputs_of(self.element):

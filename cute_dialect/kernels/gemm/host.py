@@ -68,7 +68,9 @@ def arguments_of(config: GemmConfig | SplitConfig) -> dict[str, Any]:
         found["counters" if split else "flags"] = cute.Tensor[cute.Int32, "?:1"]
     if c.scaled:
         found |= {name: cute.Tensor[number(c.scales), "(?,?):(?,?)"] for name in ("scale_a", "scale_b")}
-    found |= c.epilogue.arguments(c.output, batch=c.batch, row_major=c.major_c == "n", array=c.array)
+    found |= c.epilogue.arguments(
+        c.output, batch=c.batch, row_major=c.major_c == "n", vectors=not c.direct, array=c.array
+    )
     return found | ({"places": PLACES} if c.array else {})
 
 

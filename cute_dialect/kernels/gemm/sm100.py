@@ -1,8 +1,8 @@
 """Persistent, warp-specialized GEMM for sm_100: ``C[M,N] = A[M,K] * B[N,K]^T`` with TMA, tcgen05 and tensor memory.
 
-Warps 0 to 3 are the epilogue, warp 4 loads, and warp 5 multiplies. One thread of warp 4 fills a ring of stages in shared
-memory by TMA, 128 bytes of K each. One thread of warp 5 issues the MMAs, whose accumulators are in tensor memory. There
-are two accumulators: the epilogue of a tile runs while the next tile is multiplied.
+Warps 0 to 3 are the epilogue, warp 4 loads, and warp 5 multiplies. One thread of warp 4 fills a ring of stages in
+shared memory by TMA, 128 bytes of K each. One thread of warp 5 issues the MMAs. Their accumulators are in tensor
+memory, which holds two: the epilogue of a tile runs while the next tile is multiplied.
 
     full[s]:      the producer sets the expected bytes; then the bytes arrive
     empty[s]:     the commit of the MMAs that have read the stage
@@ -62,6 +62,8 @@ COLUMNS = 512
 """Columns of tensor memory of a block."""
 ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2")
 """Types of A and B."""
+TILES = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 128), (64, 64))
+"""Tiles (M, N) that plans use."""
 LOADER, MULTIPLIER, THREADS = 4, 5, 192
 """The warp that loads, the warp that multiplies, and the threads of a block."""
 _LANE = 1 << 16
@@ -83,6 +85,7 @@ class Sm100Config(NamedTuple):
     batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
     epilogue: Epilogue = Epilogue()
     buffers: int = 2  # staging buffers of 8 KiB, for storing C
+    direct: bool = False  # store elements of C from registers, for a C that TMA cannot write
 
     @property
     def elements(self) -> tuple[str, str]:
@@ -100,7 +103,7 @@ class Sm100Config(NamedTuple):
         return GemmConfig(
             self.element, self.output, self.major_a, self.major_b, tile=(*self.tile, self.depth), stages=self.stages,
             cluster_m=1, group=self.group, sms=self.sms, deferred=False, early=False, serpentine=False,
-            batch=self.batch, epilogue=self.epilogue, buffers=self.buffers,
+            batch=self.batch, epilogue=self.epilogue, buffers=self.buffers, direct=self.direct,
         )  # fmt: skip
 
     @property
@@ -114,10 +117,15 @@ class Sm100Config(NamedTuple):
         return max(32, 1 << (self.accumulators * self.tile[1] - 1).bit_length())
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Columns of each chunk of a tile of C, the unit of a store."""
+        base = self.base
+        return (16,) * (base.columns // 16) if self.direct else base.widths
+
+    @property
     def columns_at_once(self) -> int:
         """Accumulator columns that the epilogue processes in one call."""
-        widths = self.base.widths
-        return self.tile[1] if self.epilogue.whole_tiles else widths[0] * (2 if self.epilogue.half else 1)
+        return self.tile[1] if self.epilogue.whole_tiles else self.widths[0] * (2 if self.epilogue.half else 1)
 
     @property
     def stage_bytes(self) -> int:
@@ -138,7 +146,8 @@ class Sm100Config(NamedTuple):
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        words = {"batch": "-b", "accumulators": "-a{}", "sms": "-s{}", "group": "-g{}", "buffers": "-u{}"}
+        words = {"batch": "-b", "direct": "-o", "accumulators": "-a{}", "sms": "-s{}", "group": "-g{}"}
+        words["buffers"] = "-u{}"
         tile = by((*self.tile, self.depth))
         majors = self.major_a + self.major_b
         start = f"{self.element}-{self.output}-{majors}-{tile}-{self.stages}-sm100"
@@ -178,7 +187,7 @@ class Sm100Config(NamedTuple):
                 f"{TARGETS[CHIP].shared} per block; use at most {self.most_stages} stages"
             )
         self.base.check_epilogue()
-        if self.epilogue.reduces and len(set(self.base.widths)) > 1 and not self.epilogue.whole_tiles:
+        if self.epilogue.reduces and len(set(self.widths)) > 1 and not self.epilogue.whole_tiles:
             raise ValueError(f"tile N is {n}; a row reduction needs a multiple of {self.base.chunk}")
 
 
@@ -203,7 +212,7 @@ def launch(
     C = with_modes(c, C)
     check_arguments(c, A, B, C, addends._asdict() | {"places": None})
     extents = extents_of(C)
-    c.epilogue.check_shapes(C, addends, array=False, groups=None)
+    c.epilogue.check_shapes(C, addends, pairs=not c.direct)
     if c.epilogue.reduces or c.epilogue.whole_tiles:
         addends = addends._replace(extents=extents[:2])
     if c.epilogue.whole_rows:
@@ -214,13 +223,14 @@ def launch(
     m, n, k = c.tile
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     loads = load_map(c, A, (m, k), 1), load_map(c, B, (n, k), 1)
-    stores = {width: store_map(c, C, width) for width in dict.fromkeys(c.widths)}
+    stores = {width: None if c.direct else store_map(c, C, width) for width in dict.fromkeys(config.widths)}
     raster = utils.GroupedRaster(
         cute.ceil_div(extents[:2], (m, c.columns)), c.group, sms=c.sms, matrices=extents[2] if c.batch else None
     )
     mma = tiled_mma(config, A, B)
     steps = cute.ceil_div(A.shape[1], k)
-    gemm(loads, stores, beside_maps(c, addends), mma, rings, raster, steps, addends, config).launch(
+    target = C if c.direct else None
+    gemm(loads, stores, beside_maps(c, addends), target, mma, rings, raster, steps, addends, config).launch(
         grid=raster.persistent_grid(), block=THREADS
     )
 
@@ -241,7 +251,7 @@ def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
 
 @cute.kernel(min_blocks=1)
 def gemm(
-    loads: Any, stores: dict[int, Any], besides: dict[int, dict[int, Any]], mma: cute.TiledMma, rings: Any,
+    loads: Any, stores: dict[int, Any], besides: dict[int, dict[int, Any]], target: Any, mma: cute.TiledMma, rings: Any,
     raster: utils.GroupedRaster, steps: cute.Int32, addends: Addends, config: cute.Constexpr[Sm100Config],
 ):  # fmt: skip
     """Compute every n-th tile of C, n being the number of blocks."""
@@ -289,12 +299,12 @@ def gemm(
                 stage.release()
             result.commit()
     elif warp < LOADER:
-        if cute.arch.thread_idx().x == 0:
+        if not c.direct and cute.arch.thread_idx().x == 0:
             for tmas in (stores, *besides.values()):
                 for atom, _ in tmas.values():
                     cpasync.prefetch_descriptor(atom)
-        fused = Fused(c.epilogue, addends, batch=c.batch)
-        out = TmemResult(config, stores, staging, fused, besides)
+        fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
+        out = TmemResult(config, stores, staging, fused, target, besides)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             place = tiles.place(tile)
             ahead = out.ahead(place)
@@ -313,32 +323,41 @@ class TmemResult(Staging):
         tmas: TMA atom and coordinate tensor per chunk width.
         memory: The staging buffers.
         fused: The epilogue.
+        target: C, for stores without TMA.
         beside: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width.
     """
 
     def __init__(
-        self, config: Sm100Config, tmas: dict[int, Any], memory: Any, fused: Fused, beside: dict[int, dict[int, Any]]
-    ):
+        self, config: Sm100Config, tmas: dict[int, Any], memory: Any, fused: Fused, target: Any,
+        beside: dict[int, dict[int, Any]],
+    ):  # fmt: skip
         lanes = OF_TENSOR_MEMORY if config.tile[0] == 128 else lanes_of(0)
-        super().__init__(config.base, tmas, memory, 0, fused, beside=beside, lanes=lanes, atoms=config.atoms)
-        self.thread = cute.arch.thread_idx().x
+        super().__init__(config.base, tmas, memory, 0, fused, target, beside, lanes=lanes, atoms=config.atoms)
+        self.thread, self.widths = cute.arch.thread_idx().x, config.widths
         self.at_once = config.columns_at_once
 
     def row(self, place: Place, atom: int) -> Any:
         """Return the first row of the 16 rows that warp 0 loads at once."""
         return place.row * self.c.tile[0] + atom * 16
 
+    def _pieces(self) -> list[tuple[int, int, int]]:
+        starts = [sum(self.widths[:i]) for i in range(len(self.widths))]
+        found = [(atom, start, w) for atom in range(self.atoms) for start, w in zip(starts, self.widths)]
+        # The compiler loads each per-column operand once for all rows, and must hold it from the first to the last use.
+        return found if self.beside or self.c.epilogue.whole_tiles else sorted(found, key=lambda x: x[1])
+
     def tile(self, acc: cute.Pointer, place: Place, ahead: Any, release: Callable[[], None]) -> None:
         """Apply the epilogue to a tile and store it. ``release`` is called when the accumulator is in registers."""
         pieces = self._pieces()
         wide = self.at_once // self.twice  # columns of C that are computed at once
         values: Any = None
+        last = max([i for i, (_, column, _) in enumerate(pieces) if column % wide == 0])
         for i in cute.range_constexpr(len(pieces)):
             atom, column, width = pieces[i]
             if column % wide == 0:
                 count = min(self.at_once, self.c.tile[1] - column * self.twice)
                 values = self._load(acc, atom, column * self.twice, count)
-                if atom == self.atoms - 1 and column + wide >= self.c.columns:
+                if i == last:
                     release()
                 values = self.fuse(values, count, place, atom, column, ahead)
             found = self.stores[width].registers(values, (column % wide) // 2)
@@ -368,5 +387,6 @@ def sm100_gemm_text(config: Sm100Config | None = None) -> cute.Compiled:
     config = config or DEFAULT
     config.check()
     c = config.base
-    matrices = [cute.Tensor[number(e), x, "align<16>"] for e, x in zip(elements_of(c), layouts_of(c))]
+    align = ["align<16>"] * 2 + [f"align<{BITS[c.output] // 8 if c.direct else 16}>"]
+    matrices = [cute.Tensor[number(e), *x] for e, x in zip(elements_of(c), zip(layouts_of(c), align))]
     return cute.trace(launch, *matrices, **arguments_of(c), config=config)

@@ -25,6 +25,7 @@ from cute_dialect.kernels.gemm.config import GroupedConfig, SplitConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import UnsupportedError
@@ -60,6 +61,7 @@ GENERATORS: Mapping[str, str] = {
     "AmpereConfig": "gemm.ampere:ampere_gemm_text",
     "WarpConfig": "gemm.mma_sync:warp_gemm_text",
     "ExactConfig": "gemm.simt:exact_gemm_text",
+    "Sm100Config": "gemm.sm100:sm100_gemm_text",
     "Sm120Config": "gemm.sm120:sm120_gemm_text",
     "SgemmRung": "gemm.sgemm:sgemm_text",
     "PartsConfig": "gemm.split_tf32:split_text",
@@ -197,7 +199,9 @@ class Variant(NamedTuple):
         match self.configured:
             case Choice() as choice:
                 return with_epilogue(choice, e) if e.active else choice
-            case AmpereConfig() | WarpConfig() | ExactConfig() | Sm120Config() | ReduceConfig() as config:
+            case (
+                AmpereConfig() | WarpConfig() | ExactConfig() | Sm100Config() | Sm120Config() | ReduceConfig() as config
+            ):
                 return config._replace(epilogue=e)
             case SgemmRung():
                 if e.active:
@@ -243,6 +247,9 @@ class Variant(NamedTuple):
             case AmpereConfig() | WarpConfig() | ExactConfig() as config:
                 runs = isinstance(config, WarpConfig) and config.interleaved
                 return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
+            case Sm100Config() as config:
+                at_once = config.columns_at_once if e.reduces else 0
+                return found._replace(batch=config.batch, transposed=self.flipped, at_once=at_once)
             case Sm120Config() as config:
                 return found._replace(batch=config.batch, transposed=self.flipped)
             case ReduceConfig() | PartsConfig() as config:

@@ -36,8 +36,8 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, is_several, produc
 from cute_dialect.op.pycutlass.arguments import Visited, arguments_for, is_of_sums, visited
 from cute_dialect.op.pycutlass.functors import number
 from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
-from cute_dialect.op.select.backends import GEMM_CCS, SM120, WGMMA
-from cute_dialect.op.select.configurations import ampere_tiles, check_sm120
+from cute_dialect.op.select.backends import GEMM_CCS, WGMMA, unmeasured
+from cute_dialect.op.select.configurations import ampere_tiles, check_chip
 from cute_dialect.op.select.descriptions import (
     ALONE,
     GemmCoord,
@@ -102,8 +102,8 @@ class MatrixPlan(Settings):
         super()._check()
         if self._opclass is OpcodeClass.TensorOp and WGMMA.is_allowed(self.chip):
             WGMMA.supports(self.asked(), self.call)
-        if SM120.is_allowed(self.chip):
-            check_sm120(self.asked(), self.call)
+        if unmeasured(self.chip):
+            check_chip(self.chip, self.asked(), self.call)
 
     # --------------------------------------------------------------------------------------------------- operations
 
@@ -280,7 +280,8 @@ class Gemm(MatrixPlan):
         element_accumulator: type of the accumulator.
         element_compute: type of the epilogue's computation.
         alpha, beta: default factors.
-        kernel_cc: 80 for sm_80 kernels, 120 for those of sm_120 (f16, bf16, 8-bit floats); ``chip`` is the same.
+        kernel_cc: 80 for sm_80 kernels, 100 for those of sm_100 (f16, bf16, tf32, 8-bit floats), 120 for those of
+            sm_120 (f16, bf16, 8-bit floats); ``chip`` is the same.
 
     Raises:
         OpError: if there is no such kernel.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
@@ -28,7 +29,7 @@ from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_sev
 from cute_dialect.op.problems.pointer_arrays import with_epilogue as bind_epilogue
 from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
-from cute_dialect.op.select.backends import LATEST, SM120
+from cute_dialect.op.select.backends import LATEST, unmeasured
 from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
@@ -66,8 +67,9 @@ def explained(
     gpu, sms = here()
     matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
     why = "set by the plan's tile_description" if plan.tile_description is not None else ""
-    if not why and SM120.is_allowed(plan.chip) and array:
-        why = "kernels of sm_120 do not read pointer arrays"
+    backend = unmeasured(plan.chip)
+    if not why and backend is not None and array:
+        why = f"kernels of sm_{backend.chip} do not read pointer arrays"
     elif not why and plan.chip < LATEST.chip and td.kernel is None and plan.opclass == OpcodeClass.TensorOp:
         why = f"kernel_cc={plan.chip} selects kernels with mma.sync"
     elif array and not why and asked != asked.of_parts():
@@ -88,13 +90,14 @@ def explained(
         planned = planned._replace(splitters=splitters, copied=copied)
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
     found = explain_plan(plan.call, planned, gpu, sms, matrices, others, why=why, kernel=name)
-    if SM120.is_allowed(plan.chip):  # There are no costs for this GPU.
-        status = "a kernel for sm_80 and later, never run on sm_120"
-        found = replace(found, gpu=SM120.target, bound=0.0, status=status)
-    if isinstance(kernel, Sm120Config):
+    if backend is not None:
+        status = f"a kernel for sm_80 and later, never run on sm_{backend.chip}"
+        found = replace(found, gpu=backend.target, bound=0.0, status=status)
+    if backend is not None and isinstance(kernel, Sm100Config | Sm120Config):
         m, n = reversed(kernel.tile) if asked.flipped else kernel.tile
         why, grid = why or "TMA can read both operands", -(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch)
-        found = replace(found, status=SM120.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
+        grid = min(grid, kernel.sms) if isinstance(kernel, Sm100Config) else grid
+        found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

@@ -9,6 +9,8 @@ kernels, and calls ask it whether a GPU runs them.
 (True, False, True)
 >>> SM120.is_allowed(120), WGMMA.is_allowed(120), MMA_SYNC.is_allowed(120)
 (True, False, True)
+>>> unmeasured(100).target, unmeasured(90)
+('sm_100a', None)
 """
 
 from __future__ import annotations
@@ -79,24 +81,27 @@ SIMT = Backend("TMA", (9, 0), ("ExactConfig",), specific=True)
 MMA_SYNC = Backend("mma.sync", (8, 0), ("AmpereConfig", "WarpConfig", "SgemmRung"))
 """MMA of one warp with cp.async loads, and kernels for any GPU since sm_80."""
 
-SM120 = Backend(
-    "sm_120",
-    (12, 0),
-    ("Sm120Config",),
-    specific=True,
-    target="sm_120a",
-    status="assembled and interpreted, never run on the chip",
-)
+NEVER_RUN = "assembled and interpreted, never run on the chip"
+SM100 = Backend("tcgen05", (10, 0), ("Sm100Config",), specific=True, target="sm_100a", status=NEVER_RUN)
+"""MMA with accumulators in tensor memory, and TMA loads."""
+SM120 = Backend("sm_120", (12, 0), ("Sm120Config",), specific=True, target="sm_120a", status=NEVER_RUN)
 """MMA of one warp with TMA loads, and the MMAs of sm_120 on 8-bit floats."""
 
-BACKENDS = (WGMMA, SIMT, MMA_SYNC, SM120)
+BACKENDS = (WGMMA, SIMT, MMA_SYNC, SM100, SM120)
 """All backends."""
+UNMEASURED = (SM100, SM120)
+"""The backends of chips without measured costs."""
 LATEST = WGMMA
 """The backend of plans that select no compute capability."""
 KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}))
 """The compute capabilities that every plan can select by ``kernel_cc``."""
-GEMM_CCS = (*KERNEL_CCS, SM120.chip)
+GEMM_CCS = (*KERNEL_CCS, *[b.chip for b in UNMEASURED])
 """The compute capabilities that a plan of single GEMMs can select."""
+
+
+def unmeasured(kernel_cc: int) -> Backend | None:
+    """Return the backend of a plan for a chip without measured costs, or None for another compute capability."""
+    return next((b for b in UNMEASURED if b.is_allowed(kernel_cc)), None)
 
 
 def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int] = KERNEL_CCS) -> int:
@@ -107,7 +112,7 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
     >>> selected_cc("Gemm", None, 80), selected_cc("Gemm", None, None)
     (80, 90)
     """
-    cure = "use 80, 90 or 120" if SM120.chip in known else "use 80 or 90"
+    cure = "use 80, 90, 100 or 120" if SM120.chip in known else "use 80 or 90"
     given = {name: x for name, x in (("kernel_cc", kernel_cc), ("chip", chip)) if x is not None}
     for name, x in given.items():
         if isinstance(x, bool) or not isinstance(x, SupportsIndex):

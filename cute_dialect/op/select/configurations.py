@@ -1,7 +1,8 @@
 """Conversion between tile descriptions and kernel configurations.
 
 The instruction shape selects the generator: ``[64, N, K]`` is wgmma, the Hopper kernels; ``[16, 8, 16]`` is mma.sync,
-the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores.
+the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores. ``[128, N, K]``, and any shape with the
+kernel schedule ``1sm``, is tcgen05, the sm_100 kernels.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS
 from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.sm100 import ELEMENTS, TILES, Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import LayoutError, UnsupportedError
@@ -43,6 +45,7 @@ Configured: TypeAlias = (
     | AmpereConfig
     | WarpConfig
     | ExactConfig
+    | Sm100Config
     | Sm120Config
     | SgemmRung
     | ReduceConfig
@@ -57,6 +60,7 @@ Configured: TypeAlias = (
 
 * ``Choice``: Hopper GEMM with wgmma and TMA.
 * ``AmpereConfig``, ``WarpConfig``: mma.sync GEMM for 16-bit and for other operands.
+* ``Sm100Config``: GEMM of sm_100 with TMA and accumulators in tensor memory.
 * ``Sm120Config``: GEMM of sm_120 with TMA and mma.sync.
 * ``ExactConfig``, ``SgemmRung``: GEMM without tensor cores, and a rung of the SGEMM ladder.
 * ``ReduceConfig``, ``CombineConfig``: reduction of split-K slices and of partial results.
@@ -145,7 +149,8 @@ def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | Non
     _check_instruction(instruction, asked)
     asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
-    make = {64: _wgmma, 1: _simt}.get(m, _sm120 if td.kernel_schedule == "cooperative" else _mma_sync)
+    make = {128: _sm100, 64: _wgmma, 1: _simt}.get(m, _sm120 if td.kernel_schedule == "cooperative" else _mma_sync)
+    make = _sm100 if td.kernel_schedule == ONE_SM else make
     return make(td, instruction, asked, swizzle)
 
 
@@ -452,6 +457,97 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
     config = config if td.stages else config._replace(stages=max(2, config.most_stages))
     _check(config.check)
     return config
+
+
+ONE_SM = "1sm"
+"""The kernel schedule of tcgen05 kernels whose blocks do not form pairs."""
+
+
+def check_sm100(asked: KernelRequest, call: str = "Gemm") -> None:
+    """Raise OpError if the kernels for sm_100 lack the types or layouts of single matrices."""
+    a, b = asked.element_a, asked.element_b
+    if not ({a, b} <= {*_BYTES} or (a == b and a in ELEMENTS)):
+        raise UnsupportedError(
+            f"{call}: no kernel of sm_100 multiplies {a} and {b}; use f16 and f16, bf16 and bf16, tf32 and tf32, or "
+            f"two of {', '.join(_BYTES)}; or use kernel_cc=80"
+        )
+    if asked.output not in ("f16", "bf16", "f32"):
+        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_100 support f16, bf16 or f32 for D")
+    for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
+        if a == "tf32" and layout != along_k:
+            raise LayoutError(
+                f"{call}: {name} is {layout}-major, but kernels of sm_100 read tf32 along K only; make it contiguous "
+                "along K, or use kernel_cc=80"
+            )
+
+
+def sm100_tiles(asked: KernelRequest) -> list[TileDescription]:
+    """Return the tiles of the kernels for sm_100, the largest first; none for pointer arrays.
+
+    Raises OpError for types and layouts that the kernels lack.
+    """
+    check_sm100(asked)
+    if asked.array or asked.sums:
+        return []
+    a, b = asked.element_a, asked.element_b
+    k = 1024 // BITS[a]
+    return [
+        TileDescription((m, n, k), 0, (4, 1, 1), MathInstruction((m, n, k // 4), a, b, "f32"), kernel_schedule=ONE_SM)
+        for m, n in TILES
+    ]
+
+
+def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm100Config:
+    """Return the kernel for sm_100 with accumulators in tensor memory."""
+    if not sm100_tiles(asked):
+        raise UnsupportedError("Gemm: kernels of sm_100 do not support pointer arrays; use a batch or an mma.sync tile")
+    if td.parts > 1 or td.tile_scheduler not in (None, "persistent") or (swizzle is not None and swizzle.stream_k):
+        raise UnsupportedError("Gemm: kernels of sm_100 have no split-K or stream-K; use split_k= of the call")
+    _check_absent(td, "kernels of sm_100", "cluster_shape")
+    if td.kernel_schedule not in (None, ONE_SM):
+        raise UnsupportedError(
+            f"Gemm: kernel_schedule is {td.kernel_schedule!r}; kernels of sm_100 have {ONE_SM!r} only"
+        )
+    if td.epilogue_schedule not in (None, "immediate", "direct"):
+        raise UnsupportedError(
+            f"Gemm: epilogue_schedule is {td.epilogue_schedule!r}; kernels of sm_100 have 'immediate' and 'direct'"
+        )
+    if td.warp_count not in (None, (4, 1, 1)):
+        raise UnsupportedError(f"Gemm: warp_count is {list(td.warp_count)}; kernels of sm_100 need [4, 1, 1] or none")
+    m, n, k = td.threadblock_shape
+    a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
+    a, b = _as_tf32(a), _as_tf32(b)
+    major_a, major_b = asked.majors
+    config = Sm100Config(
+        a if a == b else f"{a}_{b}", asked.output, major_a, major_b, (m, n), td.stages,
+        group=8 if swizzle is None else swizzle.group, batch=asked.batch, direct=td.epilogue_schedule == "direct",
+    )  # fmt: skip
+    wanted = (m, n, config.depth // 4)
+    if k != config.depth or tuple(i.instruction_shape) != wanted:
+        raise UnsupportedError(
+            f"Gemm: the tile is {m} x {n} x {k} with instruction_shape {list(i.instruction_shape)}; kernels of sm_100 "
+            f"need a K of {config.depth} (128 bytes) and an instruction_shape of {list(wanted)}"
+        )
+    config = config if td.stages else config._replace(stages=max(2, config.most_stages))
+    _check(config.check)
+    return config
+
+
+_TILES_OF_CHIPS = {100: sm100_tiles, 120: sm120_tiles}
+_CHECKS_OF_CHIPS = {100: check_sm100, 120: check_sm120}
+
+
+def tiles_of_chip(chip: int, asked: KernelRequest) -> list[TileDescription]:
+    """Return the tiles of the kernels for a chip without measured costs; none for pointer arrays.
+
+    Raises OpError for types and layouts that the kernels lack.
+    """
+    return _TILES_OF_CHIPS[chip](asked)
+
+
+def check_chip(chip: int, asked: KernelRequest, call: str) -> None:
+    """Raise OpError if the kernels for a chip without measured costs lack the types or layouts of single matrices."""
+    _CHECKS_OF_CHIPS[chip](asked, call)
 
 
 _UNUSED: dict[str, tuple[object, ...]] = {

@@ -225,9 +225,9 @@ class TileDescription:
     warp_count: Sequence[int] | None = None  # along M, N and K; None for the default
     math_instruction: MathInstruction | None = None
     cluster_shape: Sequence[int] = (1, 1, 1)  # blocks that share operands
-    kernel_schedule: str | None = None  # "cooperative", "pingpong" or "few_rows"
+    kernel_schedule: str | None = None  # "cooperative", "pingpong", "few_rows" or "1sm"
     tile_scheduler: str | None = None  # "persistent", "stream_k" or "split_k"
-    epilogue_schedule: str | None = None  # "deferred" stores a tile during the next main loop; or "immediate"
+    epilogue_schedule: str | None = None  # "immediate", "deferred" (with the next main loop), "direct" (not by TMA)
     parts: int = 1  # split-K slices
     transposed: bool = False  # True for a tile of D^T = B^T A^T
     # The kernel that is described. It has more details, such as the tile order; changing a field removes it.
@@ -256,9 +256,10 @@ class TileDescription:
         i = self.math_instruction
         if "threadblock_shape" in changes:
             usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
-            if i is not None and i.instruction_shape[0] == 64:  # The N of wgmma is the N of the tile.
-                _, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
-                usual["math_instruction"] = replace(i, instruction_shape=(64, n, i.instruction_shape[2]))
+            if i is not None and i.instruction_shape[0] in (64, 128):  # N, and M of tcgen05, are those of the tile.
+                m, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
+                m = 64 if self.kernel_schedule != "1sm" else m
+                usual["math_instruction"] = replace(i, instruction_shape=(m, n, i.instruction_shape[2]))
         return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
 
     @property

@@ -14,9 +14,9 @@ from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.problems.gemm import without_memory
 from cute_dialect.op.problems.operands import Operands, fits_results, fits_tma
-from cute_dialect.op.select.backends import SIMT, SM120, WGMMA
+from cute_dialect.op.select.backends import SIMT, SM100, WGMMA, unmeasured
 from cute_dialect.op.select.candidates import Menu, menu, suiting
-from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles, sm120_tiles
+from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles, tiles_of_chip
 from cute_dialect.op.select.cost_model import costs_of, ranked, times
 from cute_dialect.op.select.descriptions import ALONE, MathOperation, Split, TileDescription
 from cute_dialect.op.select.gemm_dispatch import CACHES, choose, taking, with_epilogue
@@ -78,8 +78,8 @@ def tiles_of(
     if opclass == "simt":
         return simt_tiles(asked.element_a)
     by_wgmma = asked.of_parts()
-    if SM120.is_allowed(chip):
-        return [*sm120_tiles(asked), *ampere_tiles(asked)]  # the latter for operands that TMA cannot read
+    if unmeasured(chip):
+        return [*tiles_of_chip(chip, asked), *ampere_tiles(asked)]  # the latter for operands that TMA cannot read
     if not (WGMMA.is_allowed(chip) and WGMMA.supports(by_wgmma)):
         return ampere_tiles(asked)
     p = problem_of(by_wgmma, *problem)
@@ -138,10 +138,12 @@ def _chosen(
     m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":
         return simt_tiles(asked.element_a)[0 if SIMT.is_allowed(chip) else 1]
-    if SM120.is_allowed(chip) and not array and fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b):
-        found = sm120_tiles(asked)
+    if unmeasured(chip) and not array and fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b):
+        found = tiles_of_chip(chip, asked)
         if found:
-            return next((td for td in found if _is_filled(td, m, n)), found[-1])
+            td = next((td for td in found if _is_filled(td, m, n)), found[-1])
+            is_direct = SM100.is_allowed(chip) and not fits_results(x, flipped=asked.flipped)
+            return td.replace({"epilogue_schedule": "direct"}) if is_direct else td
     by_wgmma = asked if array else asked.of_parts()  # No kernel splits pointer arrays into tf32 parts.
     readable = fits_results(x, flipped=asked.flipped)
     if by_wgmma.in_parts:  # If D is unaligned, the accumulator goes to a workspace.

@@ -1,0 +1,261 @@
+"""GEMM kernels for sm_100 on the CPU interpreter and in ptxas; they have never run on the chip."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from math import erf
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arch_support import find_ptxas
+
+from cute_dialect import op
+from cute_dialect.arch.targets import TARGETS
+from cute_dialect.kernels.epilogue.combination import Epilogue
+from cute_dialect.kernels.gemm.sm100 import COLUMNS, TILES, Sm100Config, sm100_gemm_text
+from cute_dialect.pipelines import compile
+from cute_dialect.pipelines.compiler import compile_lazily
+from cute_dialect.runtime.launch import CompiledModule
+
+DTYPES: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
+}  # fmt: skip
+CHECKS = ("race", "uninit", "sync", "oob", "strict")
+SCHEDULES = ("reverse", "adversarial", "random")
+SMALL = Sm100Config(tile=(64, 32), stages=2, sms=2)
+"""Two blocks compute several tiles each, so the ring and both accumulators are reused."""
+CONFIGS = [
+    SMALL,
+    SMALL._replace(element="bf16", output="bf16", major_a="m", tile=(128, 64)),
+    SMALL._replace(major_b="n", output="f32", tile=(128, 32)),
+    SMALL._replace(element="bf16", output="f32", major_a="m", major_b="n", batch=True),
+    SMALL._replace(element="tf32", output="f32"),
+    SMALL._replace(element="f8E4M3FN", output="bf16", tile=(128, 32)),
+    SMALL._replace(element="f8E4M3FN_f8E5M2", output="f32", major_a="m", major_b="n", tile=(64, 128)),
+    SMALL._replace(tile=(128, 96), accumulators=1, stages=3),
+    SMALL._replace(direct=True, output="f32"),
+    SMALL._replace(accumulators=4, sms=1, buffers=1),
+]
+ON_CHIPS = ("sm_100a", "sm_103a", "sm_100f", "sm_110a")
+
+
+@cache
+def compiled(config: Sm100Config) -> CompiledModule:
+    return compile_lazily(sm100_gemm_text(config), config.name, chip="sm_100a")
+
+
+def matrix(rng: np.random.Generator, element: str, shape: tuple[int, ...], major: str = "k") -> np.ndarray:
+    """Return small integers with 16-byte aligned rows, or columns if those are contiguous; NaN between them.
+
+    The last mode is a batch.
+    """
+    if major in ("m", "n"):
+        return matrix(rng, element, (shape[1], shape[0], *shape[2:]), "k").swapaxes(0, 1)
+    rows, columns, *batch = shape
+    storage = np.full((*batch, rows, -(-columns // 16) * 16), np.nan, DTYPES[element])
+    storage[..., :columns] = rng.integers(-3, 4, (*batch, rows, columns))
+    return np.moveaxis(storage[..., :columns], 0, -1) if batch else storage[..., :columns]
+
+
+def run(config: Sm100Config, m: int, n: int, k: int, **options: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the result of a kernel on a poisoned C, and the expected one."""
+    rng, batch = np.random.default_rng(m + n + k), (3,) if config.batch else ()
+    a, b = (
+        matrix(rng, element, (rows, k, *batch), major)
+        for element, rows, major in zip(config.elements, (m, n), (config.major_a, config.major_b))
+    )
+    c = matrix(rng, config.output, (m, n, *batch))
+    c[...] = np.nan
+    compiled(config).kernel("launch")(a, b, c, device="cpu", checks=CHECKS, **options)
+    wanted = np.einsum("mk...,nk...->mn...", a.astype(np.float64), b.astype(np.float64))
+    return c, wanted.astype(DTYPES[config.output])
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample(SMALL.name)
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.name)
+def test_products_are_exact(config: Sm100Config) -> None:
+    """Several tiles per block, and edges along M, N and K."""
+    for extents in ((150, 136, 200), (1, 8, 1)) if config.direct or config.output == "f32" else ((150, 130, 200),):
+        c, wanted = run(config, *extents)
+        assert np.array_equal(c, wanted), extents
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.name)
+def test_every_schedule(config: Sm100Config, schedule: str) -> None:
+    c, wanted = run(config, 150, 130, 200, schedule=schedule, seed=1)
+    assert np.array_equal(c, wanted)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("alpha-beta-bn-relu-False")
+@pytest.mark.parametrize("direct", [False, True])
+@pytest.mark.parametrize(
+    "epilogue",
+    [Epilogue(alpha="arg", beta="arg", bias="n", activation="relu"), Epilogue(alpha=0.5, bias="m", activation="gelu")],
+    ids=lambda e: e.name,
+)
+def test_epilogue_is_rounded_once(epilogue: Epilogue, direct: bool) -> None:
+    """The epilogue computes in f32, and its result is rounded once."""
+    config, rng = SMALL._replace(output="bf16", epilogue=epilogue, direct=direct), np.random.default_rng(0)
+    m, n, k = 70, 66 if not direct else 65, 72
+    a, b, source = (matrix(rng, "f16", (m, k)), matrix(rng, "f16", (n, k)), matrix(rng, "bf16", (m, n)))
+    bias = rng.standard_normal(n if epilogue.bias == "n" else m).astype(np.float32)
+    d = np.full((m, n), np.nan, DTYPES["bf16"]) if direct else matrix(rng, "bf16", (m, n))
+    d[...] = np.nan
+    alpha, beta = (1.25, 0.75) if epilogue.alpha == "arg" else (0.5, 0.0)
+    given = [a, b, d, source, bias, alpha, beta] if epilogue.alpha == "arg" else [a, b, d, bias]
+    compiled(config).kernel("launch")(*given, device="cpu", checks=CHECKS)
+    x = alpha * (a.astype(np.float64) @ b.astype(np.float64).T) + beta * source.astype(np.float64)
+    x += bias.astype(np.float64) if epilogue.bias == "n" else bias.astype(np.float64)[:, None]
+    if epilogue.activation == "relu":
+        assert np.array_equal(d, np.maximum(x, 0).astype(np.float32).astype(DTYPES["bf16"]))
+    else:
+        gelu = np.vectorize(lambda v: v * 0.5 * (1 + erf(v / 2**0.5)))(x)
+        np.testing.assert_allclose(d.astype(np.float64), gelu, rtol=2**-8, atol=1e-5)
+
+
+def of_ptxas(config: Sm100Config, chip: str, folder: Path) -> str:
+    """Return the report of ptxas for a kernel."""
+    (code,) = compile(sm100_gemm_text(config), chip=chip, emit="ptx", cache=False).artifact.code
+    (folder / "k.ptx").write_bytes(code)
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    command = [ptxas, f"-arch={chip}", "-v", str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
+@pytest.mark.parametrize(
+    "config",
+    [
+        *[Sm100Config(tile=tile, stages=2, epilogue=Epilogue("arg", "arg", "n", activation="gelu")) for tile in TILES],
+        *[x._replace(tile=(128, 256)) for x in CONFIGS if x.accumulators == 2],
+    ],
+    ids=lambda c: c.name,
+)
+def test_ptxas_keeps_the_budgets(config: Sm100Config, tmp_path: Path) -> None:
+    """No spills, the shared memory and the registers of the plan."""
+    config = config._replace(stages=2)
+    config = config._replace(stages=config.most_stages)
+    report = of_ptxas(config, "sm_100a", tmp_path)
+    assert "0 bytes spill stores, 0 bytes spill loads" in report, report
+    (registers,) = re.findall(r"Used (\d+) registers", report)
+    assert int(registers) <= 255, report
+    assert config.shared_bytes <= TARGETS["sm_100a"].shared and config.columns <= COLUMNS
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
+@pytest.mark.parametrize("chip", ON_CHIPS)
+@pytest.mark.parametrize("element", ["f16", "tf32", "f8E4M3FN"])
+def test_ptxas_of_each_chip(element: str, chip: str, tmp_path: Path) -> None:
+    report = of_ptxas(Sm100Config(element, "f32"), chip, tmp_path)
+    assert "0 bytes spill stores, 0 bytes spill loads" in report, report
+
+
+# --------------------------------------------------------------------------------------------------------------- plans
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("f16-row-row-64-64")
+@pytest.mark.parametrize(("m", "n"), [(64, 64), (65, 67), (70, 136)])
+@pytest.mark.parametrize("layout_d", ["row", "column"])
+@pytest.mark.parametrize(
+    ("element", "layout_b"), [("f16", "row"), ("bf16", "column"), ("f8E4M3FN", "row"), ("tf32", "column")]
+)
+def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str, m: int, n: int) -> None:
+    rng, output = np.random.default_rng(m), "f32" if element == "tf32" else "bf16"
+    a, b = matrix(rng, element, (m, 64)), matrix(rng, element, (64, n), "k" if layout_b == "row" else "n")
+    d = np.full((m, n) if layout_d == "row" else (n, m), np.nan, DTYPES[output])
+    d = d if layout_d == "row" else d.T
+    plan = op.Gemm(
+        element_A=element, element_B=element, layout_A="row", layout_B=layout_b, element_C="void", layout_C=layout_d,
+        element_D=output, layout_D=layout_d, kernel_cc=100,
+    )  # fmt: skip
+    plan.run(a, b, None, d, device="cpu", checks=CHECKS)
+    assert "sm100" in plan.construct().name
+    assert np.array_equal(d, (a.astype(np.float64) @ b.astype(np.float64)).astype(d.dtype))
+
+
+def test_a_plan_for_sm_100() -> None:
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
+    lines = str(plan.explain((4096, 2048), (2048, 1024))).splitlines()
+    assert lines[:4] == [
+        "Gemm on sm_100a: M 4096, N 1024, K 2048, f16 to f16, majors k and n",
+        "  kernel    f16-f16-kn-128x256x64-4-sm100-sm_100a: TMA can read both operands",
+        "  status    assembled and interpreted, never run on the chip",
+        "  blocks    128 of 213092 bytes of shared memory",
+    ]
+    text = str(plan.explain((256, 255), (255, 255)))
+    assert "H200" not in text and "sm_100a: M 256" in text and "never run on sm_100\n" in text
+    plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 3, "epilogue_schedule": "direct"}
+    assert "f16-f16-kn-64x64x64-3-sm100-o-sm_100a" in str(plan.explain((256, 256), (256, 256)))
+
+
+@pytest.mark.parametrize(
+    ("tile", "message"),
+    [
+        ({"cluster_shape": [2, 1, 1]}, "cluster_shape is (2, 1, 1), which kernels of sm_100 do not support; use (1,"),
+        ({"epilogue_schedule": "deferred"}, "is 'deferred'; kernels of sm_100 have 'immediate' and 'direct'"),
+        ({"stages": 1}, "stages is 1; use at least 2"),
+        ({"stages": 9}, "9 stages need 458932 bytes of shared memory, but sm_100 has 232448 per block; use at most 4"),
+        ({"threadblock_shape": [128, 128, 32]}, "the tile is 128 x 128 x 32 with instruction_shape [128, 128, 16]; "),
+        ({"threadblock_shape": [256, 128, 64]}, "a tile of 256 x 128 is not supported; M must be 64 or 128"),
+        ({"threadblock_shape": [128, 40, 64]}, "a tile of 128 x 40 is not supported; M must be 64 or 128, and N a mul"),
+        ({"warp_count": [2, 2, 1]}, "warp_count is [2, 2, 1]; kernels of sm_100 need [4, 1, 1] or none"),
+        ({"parts": 2}, "kernels of sm_100 have no split-K or stream-K; use split_k= of the call"),
+        ({"kernel_schedule": "pingpong"}, "kernel_schedule is 'pingpong'; kernels of sm_100 have '1sm' only"),
+    ],
+    ids=range(10),
+)
+def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
+    with pytest.raises(op.OpError, match=re.escape(message)):
+        plan.tile_description = tile
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"element": "i8"}, "no kernel of sm_100 multiplies i8 and i8; use f16 and f16, bf16 and bf16, tf32 and tf32"),
+        ({"element": "f64", "element_compute": "f64"}, "no kernel of sm_100 multiplies f64 and f64"),
+        ({"element_A": "f16", "element_B": "bf16", "element_D": "f32"}, "no kernel of sm_100 multiplies f16 and bf16"),
+        ({"element": "tf32"}, "B is row-major, but kernels of sm_100 read tf32 along K only; make it contiguous along"),
+        ({"element": "f16", "element_C": "void", "element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_100 support"),
+        ({"element": "f16", "element_accumulator": "f16"}, "accumulation in f16 is not supported for f16; use f32"),
+        ({"element": "f16", "kernel_cc": 101}, "kernel_cc=101 is not supported; use 80, 90, 100 or 120"),
+    ],
+    ids=range(7),
+)
+def test_refused_plans(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(op.OpError, match=re.escape(message)):
+        op.Gemm(**{"layout": "row", "kernel_cc": 100, **given})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (Sm100Config("i8"), "element 'i8' is not supported; use one of f16, bf16, tf32"),
+        (Sm100Config("f16_bf16"), "element 'f16_bf16' is not supported"),
+        (Sm100Config(output="i8"), "output 'i8' is not supported; use f16, bf16 or f32"),
+        (Sm100Config(major_a="n"), "majors are n, k; use 'k' or 'm' for A, 'k' or 'n' for B"),
+        (Sm100Config("tf32", "f32", major_a="m"), "tf32 operands must be contiguous along K"),
+        (Sm100Config(accumulators=4), "4 accumulators of 256 columns are not supported; use 1, 2 or 4, in 512 columns"),
+        (Sm100Config(buffers=0), "buffers is 0; it must be at least 1"),
+        (Sm100Config(tile=(96, 128)), "a tile of 96 x 128 is not supported"),
+    ],
+    ids=range(8),
+)
+def test_errors(config: Sm100Config, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config.check()
