@@ -324,7 +324,7 @@ class TmemResult(Staging):
         memory: The staging buffers.
         fused: The epilogue.
         target: C, for stores without TMA.
-        beside: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width.
+        ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width.
     """
 
     def __init__(

@@ -1,0 +1,113 @@
+"""Mutants of the GEMM kernel for sm_100: the interpreter reports each synchronizing op that is removed or changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from cute_dialect.interp import InterpError
+from cute_dialect.kernels.gemm.sm100 import Sm100Config, sm100_gemm_text
+from cute_dialect.pipelines.compiler import compile_lazily
+
+CONFIG = Sm100Config(tile=(64, 64), stages=2, sms=1)
+"""One block computes all tiles, so the ring, both accumulators and the staging buffers are reused."""
+CHECKS = ("race", "uninit", "sync", "oob", "strict")
+SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
+M, N, K = 64, 320, 200
+
+REMOVED = (
+    "mbarrier_wait", "mbarrier_arrive", "mbarrier_init", "tcgen05_fence", "tcgen05_commit", "tmem_alloc",
+    "tmem_dealloc", "tmem_wait", "named_barrier", "barrier", "bulk_wait_group", "bulk_commit_group",
+    "fence_proxy_async", "syncwarp",
+)  # fmt: skip
+"""Ops of which each one is removed."""
+CHANGED = (
+    (
+        r"^( *)(.*mbarrier_wait\(%\w+, )(%\w+)(\).*)",
+        r"\1%flipped = arith.xori \3, %c1_i32 : i32\n\2%flipped\4",
+        "phase",
+    ),
+    (r"(mbarrier_init\(%\w+, )%c128_i32", r"\1%c64_i32", "half of the arrivals"),
+    (r"(mbarrier_arrive_expect_tx\(%\w+, )%c16384_i32", r"\1%c64_i32", "fewer bytes"),
+    (r"(tmem_alloc.*columns = )128", r"\g<1>64", "fewer columns"),
+    (r"(tmem_dealloc.*columns = )128", r"\g<1>64", "fewer columns freed"),
+    (r"(arith.muli %arg\d+, )%c64_i32", r"\1%c0_i32", "the first accumulator only"),
+    (r"(arith.cmpi )ugt(, %i, %c0_i32)", r"\1uge\2", "the old accumulator is added"),
+)
+"""Changes: a pattern, its replacement, and a name."""
+
+EQUIVALENT = {
+    0: "tcgen05.alloc is synchronous",
+    1: "tcgen05.alloc is synchronous",
+    2: "the fence after the wait for the first stage of the tile precedes the first MMA, too",
+    -1: "tcgen05.dealloc is synchronous, and all loads are complete at the barrier",
+}
+"""Index among the fences -> reason why the kernel is correct without it."""
+
+
+class Mutant(NamedTuple):
+    """A change of one line of the kernel."""
+
+    line: int
+    replacement: str
+    what: str
+
+
+@cache
+def kernel() -> list[str]:
+    return sm100_gemm_text(CONFIG).splitlines()
+
+
+def mutants() -> Iterator[Mutant]:
+    for i, line in enumerate(kernel()):
+        found = re.search(r"cute_nvgpu\.arch\.(\w+)\(", line)
+        if found and found[1] in REMOVED:
+            yield Mutant(i, "", f"without {found[1]}")
+        for pattern, replacement, what in CHANGED:
+            if re.search(pattern, line):
+                yield Mutant(i, re.sub(pattern, replacement, line), what)
+
+
+def report(lines: list[str], schedule: str) -> str:
+    """Return the report of a kernel, or "wrong result", or "" for a correct one."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, (rows, K)).astype(np.float16) for rows in (M, N))
+    c = np.full((M, N), np.nan, np.float16)
+    compiled = compile_lazily("\n".join(lines), "mutant", chip="sm_100a")
+    try:
+        compiled.kernel("launch")(a, b, c, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
+    except InterpError as e:
+        return str(e).splitlines()[0]
+    return "" if np.array_equal(c, a.astype(np.float64) @ b.astype(np.float64).T) else "wrong result"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_kernel_is_clean(schedule: str) -> None:
+    assert report(kernel(), schedule) == ""
+
+
+def caught(x: Mutant) -> str:
+    """Return the first report of a mutant, or "" if no schedule has one."""
+    lines = [*kernel()[: x.line], x.replacement, *kernel()[x.line + 1 :]]
+    return next((found for s in SCHEDULES if (found := report(lines, s))), "")
+
+
+@pytest.mark.slow
+def test_no_mutant_is_missed() -> None:
+    fences = [x for x in mutants() if x.what == "without tcgen05_fence"]
+    equivalent = {fences[i] for i in EQUIVALENT}
+    missed = {x for x in mutants() if not caught(x)}
+    assert missed == equivalent
+
+
+@pytest.mark.end_to_end
+def test_an_accumulator_that_is_reused_too_early() -> None:
+    """The wait of the MMA warp for the epilogue is missing."""
+    wait = [x for x in mutants() if x.what == "without mbarrier_wait"][1]
+    assert "write-after-read race on tensor memory" in caught(wait)
