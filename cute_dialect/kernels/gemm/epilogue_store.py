@@ -10,7 +10,7 @@ the warpgroup stores 64 elements of each column (:class:`ColumnStore`).
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number, rounded
@@ -23,6 +23,9 @@ from cute_dialect.lang.nvgpu import cpasync
 
 BUFFER = 8192
 """Bytes of a staging buffer: 64 rows of 128 bytes."""
+
+Stores: TypeAlias = Mapping[int, Any]
+"""TMA atom and coordinate tensor per chunk width; None for stores without TMA."""
 
 _BARRIER = 4
 """The first of three named barriers, one per consumer, around the store of whole columns."""
@@ -320,16 +323,19 @@ class Staging:
         target: C, for stores without TMA.
         ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width. Each
             chunk is stored while the epilogue is applied, and the outputs alternate between the same buffers.
-        lanes: Mapping of lanes to rows; that of the configuration by default.
-        atoms: Number of MMAs that cover the rows; that of the configuration by default.
     """
 
     def __init__(
-        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, group: Any, fused: Fused, target: Any = None,
-        beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}), lanes: Lanes | None = None, atoms: int = 0,
-    ):  # fmt: skip
+        self,
+        c: GemmConfig,
+        tmas: Stores,
+        memory: cute.Pointer,
+        group: cute.Int32 | int,
+        fused: Fused,
+        target: cute.Tensor | None = None,
+        beside: Mapping[int, Stores] = MappingProxyType({}),
+    ):
         self.c, self.fused, self.group = c, fused, group
-        self.lanes, self.atoms = lanes or c.lanes, atoms or c.atoms
         staged = c.buffers * c.consumers
         kind = RowStore if c.major_c == "n" else ColumnStore
         self.beside = {
@@ -337,9 +343,9 @@ class Staging:
             for n, tmas in beside.items()
         }
         self.stores = {
-            w: DirectStore(target, w, self.lanes) if c.direct else
-            kind(tma, w, memory, staged, group, self.lanes) for w, tma in tmas.items()
-        }  # fmt: skip
+            w: DirectStore(target, w, self.lanes) if c.direct else kind(tma, w, memory, staged, group, self.lanes)
+            for w, tma in tmas.items()
+        }
         if c.epilogue.whole_rows or self.beside:
             for store in (x for of in (self.stores, *self.beside.values()) for x in of.values()):
                 if isinstance(store, RowStore):
@@ -351,6 +357,16 @@ class Staging:
         self.kind = number(c.output)
         self.wide = self.kind.width == 32
         self.twice = c.tile[1] // c.columns
+
+    @property
+    def lanes(self) -> Lanes:
+        """Mapping of lanes to rows."""
+        return self.c.lanes
+
+    @property
+    def atoms(self) -> int:
+        """Number of MMAs that cover the rows."""
+        return self.c.atoms
 
     @property
     def chunks(self) -> int:
@@ -521,9 +537,16 @@ class Result(Staging):
     """Epilogue and store of accumulators in registers, ``sums``. The other arguments are those of :class:`Staging`."""
 
     def __init__(
-        self, c: GemmConfig, tmas: dict[int, Any], memory: Any, sums: Any, group: Any, fused: Fused,
-        target: Any = None, beside: Mapping[int, Mapping[int, Any]] = MappingProxyType({}),
-    ):  # fmt: skip
+        self,
+        c: GemmConfig,
+        tmas: Stores,
+        memory: cute.Pointer,
+        sums: cute.Tensor,
+        group: cute.Int32 | int,
+        fused: Fused,
+        target: cute.Tensor | None = None,
+        beside: Mapping[int, Stores] = MappingProxyType({}),
+    ):
         super().__init__(c, tmas, memory, group, fused, target, beside)
         self.sums = sums
         half = cute.make_rmem_tensor(c.atoms * c.columns // 2, self.kind) if self.twice == 2 and not self.wide else None

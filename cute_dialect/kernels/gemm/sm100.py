@@ -27,7 +27,7 @@ interpreted, but never run on the chip.
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
@@ -37,9 +37,9 @@ from cute_dialect.kernels.common.kernel_names import by, differing
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Addends, Epilogue, extents_of
 from cute_dialect.kernels.epilogue.emit import Fused
-from cute_dialect.kernels.epilogue.fragment_layout import OF_TENSOR_MEMORY, lanes_of
+from cute_dialect.kernels.epilogue.fragment_layout import OF_TENSOR_MEMORY, Lanes, lanes_of
 from cute_dialect.kernels.gemm.config import GemmConfig
-from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Staging
+from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Staging, Stores
 from cute_dialect.kernels.gemm.host import (
     arguments_of,
     as_read,
@@ -101,10 +101,19 @@ class Sm100Config(NamedTuple):
     def base(self) -> GemmConfig:
         """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
         return GemmConfig(
-            self.element, self.output, self.major_a, self.major_b, tile=(*self.tile, self.depth), stages=self.stages,
-            cluster_m=1, group=self.group, sms=self.sms, deferred=False, early=False, serpentine=False,
-            batch=self.batch, epilogue=self.epilogue, buffers=self.buffers, direct=self.direct,
-        )  # fmt: skip
+            self.element,
+            self.output,
+            self.major_a,
+            self.major_b,
+            tile=(*self.tile, self.depth),
+            stages=self.stages,
+            cluster_m=1,
+            deferred=False,
+            batch=self.batch,
+            epilogue=self.epilogue,
+            buffers=self.buffers,
+            direct=self.direct,
+        )
 
     @property
     def atoms(self) -> int:
@@ -225,12 +234,15 @@ def launch(
     loads = load_map(c, A, (m, k), 1), load_map(c, B, (n, k), 1)
     stores = {width: None if c.direct else store_map(c, C, width) for width in dict.fromkeys(config.widths)}
     raster = utils.GroupedRaster(
-        cute.ceil_div(extents[:2], (m, c.columns)), c.group, sms=c.sms, matrices=extents[2] if c.batch else None
+        cute.ceil_div(extents[:2], (m, c.columns)),
+        config.group,
+        sms=config.sms,
+        matrices=extents[2] if c.batch else None,
     )
     mma = tiled_mma(config, A, B)
     steps = cute.ceil_div(A.shape[1], k)
-    target = C if c.direct else None
-    gemm(loads, stores, beside_maps(c, addends), target, mma, rings, raster, steps, addends, config).launch(
+    outputs = Outputs(stores, beside_maps(c, addends), C if c.direct else None)
+    gemm(loads, outputs, mma, rings, raster, steps, addends, config).launch(
         grid=raster.persistent_grid(), block=THREADS
     )
 
@@ -249,11 +261,25 @@ def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
     return cute.make_tiled_mma(cute.make_mma_atom(op))
 
 
+class Outputs(NamedTuple):
+    """The matrices that a kernel stores."""
+
+    tmas: Stores  # C, by TMA
+    beside: Mapping[int, Stores]  # extra outputs that are stored like C, by output index
+    target: cute.Tensor | None  # C, for stores without TMA
+
+
 @cute.kernel(min_blocks=1)
 def gemm(
-    loads: Any, stores: dict[int, Any], besides: dict[int, dict[int, Any]], target: Any, mma: cute.TiledMma, rings: Any,
-    raster: utils.GroupedRaster, steps: cute.Int32, addends: Addends, config: cute.Constexpr[Sm100Config],
-):  # fmt: skip
+    loads: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
+    outputs: Outputs,
+    mma: cute.TiledMma,
+    rings: Sequence[cute.ComposedLayout],
+    raster: utils.GroupedRaster,
+    steps: cute.Int32,
+    addends: Addends,
+    config: cute.Constexpr[Sm100Config],
+):
     """Compute every n-th tile of C, n being the number of blocks."""
     c, (m, n), k = config.base, config.tile, config.depth
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -300,11 +326,11 @@ def gemm(
             result.commit()
     elif warp < LOADER:
         if not c.direct and cute.arch.thread_idx().x == 0:
-            for tmas in (stores, *besides.values()):
-                for atom, _ in tmas.values():
-                    cpasync.prefetch_descriptor(atom)
+            for tmas in (outputs.tmas, *outputs.beside.values()):
+                for tma in tmas.values():
+                    cpasync.prefetch_descriptor(tma[0])
         fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
-        out = TmemResult(config, stores, staging, fused, target, besides)
+        out = TmemResult(config, outputs, staging, fused)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             place = tiles.place(tile)
             ahead = out.ahead(place)
@@ -316,46 +342,40 @@ def gemm(
 
 
 class TmemResult(Staging):
-    """Epilogue and store of accumulators in tensor memory.
+    """Epilogue and store of accumulators in tensor memory, through the staging buffers in ``memory``."""
 
-    Args:
-        config: The configuration.
-        tmas: TMA atom and coordinate tensor per chunk width.
-        memory: The staging buffers.
-        fused: The epilogue.
-        target: C, for stores without TMA.
-        ``beside``: TMA atom and coordinate tensor of extra outputs stored like C, by output index and chunk width.
-    """
+    def __init__(self, config: Sm100Config, outputs: Outputs, memory: cute.Pointer, fused: Fused):
+        self.config, self.thread = config, cute.arch.thread_idx().x
+        super().__init__(config.base, outputs.tmas, memory, 0, fused, outputs.target, outputs.beside)
 
-    def __init__(
-        self, config: Sm100Config, tmas: dict[int, Any], memory: Any, fused: Fused, target: Any,
-        beside: dict[int, dict[int, Any]],
-    ):  # fmt: skip
-        lanes = OF_TENSOR_MEMORY if config.tile[0] == 128 else lanes_of(0)
-        super().__init__(config.base, tmas, memory, 0, fused, target, beside, lanes=lanes, atoms=config.atoms)
-        self.thread, self.widths = cute.arch.thread_idx().x, config.widths
-        self.at_once = config.columns_at_once
+    @property
+    def lanes(self) -> Lanes:
+        return OF_TENSOR_MEMORY if self.config.tile[0] == 128 else lanes_of(0)
 
-    def row(self, place: Place, atom: int) -> Any:
+    @property
+    def atoms(self) -> int:
+        return self.config.atoms
+
+    def row(self, place: Place, atom: int) -> cute.Int32:
         """Return the first row of the 16 rows that warp 0 loads at once."""
         return place.row * self.c.tile[0] + atom * 16
 
     def _pieces(self) -> list[tuple[int, int, int]]:
-        starts = [sum(self.widths[:i]) for i in range(len(self.widths))]
-        found = [(atom, start, w) for atom in range(self.atoms) for start, w in zip(starts, self.widths)]
+        starts = [sum(self.config.widths[:i]) for i in range(len(self.config.widths))]
+        found = [(atom, start, w) for atom in range(self.atoms) for start, w in zip(starts, self.config.widths)]
         # The compiler loads each per-column operand once for all rows, and must hold it from the first to the last use.
         return found if self.beside or self.c.epilogue.whole_tiles else sorted(found, key=lambda x: x[1])
 
     def tile(self, acc: cute.Pointer, place: Place, ahead: Any, release: Callable[[], None]) -> None:
         """Apply the epilogue to a tile and store it. ``release`` is called when the accumulator is in registers."""
-        pieces = self._pieces()
-        wide = self.at_once // self.twice  # columns of C that are computed at once
-        values: Any = None
+        pieces, at_once = self._pieces(), self.config.columns_at_once
+        wide = at_once // self.twice  # columns of C that are computed at once
+        values = None
         last = max([i for i, (_, column, _) in enumerate(pieces) if column % wide == 0])
         for i in cute.range_constexpr(len(pieces)):
             atom, column, width = pieces[i]
             if column % wide == 0:
-                count = min(self.at_once, self.c.tile[1] - column * self.twice)
+                count = min(at_once, self.c.tile[1] - column * self.twice)
                 values = self._load(acc, atom, column * self.twice, count)
                 if i == last:
                     release()

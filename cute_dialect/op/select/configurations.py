@@ -519,9 +519,16 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
     a, b = _as_tf32(a), _as_tf32(b)
     major_a, major_b = asked.majors
     config = Sm100Config(
-        a if a == b else f"{a}_{b}", asked.output, major_a, major_b, (m, n), td.stages,
-        group=8 if swizzle is None else swizzle.group, batch=asked.batch, direct=td.epilogue_schedule == "direct",
-    )  # fmt: skip
+        a if a == b else f"{a}_{b}",
+        asked.output,
+        major_a,
+        major_b,
+        (m, n),
+        td.stages,
+        group=8 if swizzle is None else swizzle.group,
+        batch=asked.batch,
+        direct=td.epilogue_schedule == "direct",
+    )
     wanted = (m, n, config.depth // 4)
     if k != config.depth or tuple(i.instruction_shape) != wanted:
         raise UnsupportedError(
