@@ -160,22 +160,8 @@ def gemm(
         batch=c.batch,
     )  # fmt: skip
     producer, consumer = ring_between(c)
-    # Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
-    # initialized those mbarriers itself. No other thread waits for these loads to be issued.
     loads = Loads(c, a, b, producer, tiles, k_tiles)
-    blocks = cute.make_layout(c.cluster)
-    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
-    if c.cluster == 1:
-        if cute.arch.warpgroup_idx() == 0:
-            cute.arch.barrier_arrive(0, c.threads)
-        else:
-            cute.arch.barrier(0, c.threads)
-    if c.dependent:
-        cute.arch.griddepcontrol_wait()
-        cute.arch.griddepcontrol_launch_dependents()
-    loads.early(work.first)
-    if c.cluster > 1:
-        pipeline.pipeline_init_wait(blocks)
+    begin_loads(c, loads, work.first)
 
     def consume(group: Any) -> None:
         if not c.direct and cute.arch.thread_idx().x == 128:
@@ -217,6 +203,27 @@ def ring_between(c: GemmConfig, stage_bytes: int = 0, *, by_warp: bool = False) 
     return pipe.make_participants()
 
 
+def begin_loads(c: GemmConfig, loads: "Loads", first: Item) -> None:
+    """Synchronize the block or cluster after its barriers are initialized, and start the first loads.
+
+    Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
+    initialized those mbarriers itself. No other thread waits for these loads to be issued.
+    """
+    blocks = cute.make_layout(c.cluster)
+    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
+    if c.cluster == 1:
+        if cute.arch.warpgroup_idx() == 0:
+            cute.arch.barrier_arrive(0, c.threads)
+        else:
+            cute.arch.barrier(0, c.threads)
+    if c.dependent:
+        cute.arch.griddepcontrol_wait()
+        cute.arch.griddepcontrol_launch_dependents()
+    loads.early(first)
+    if c.cluster > 1:
+        pipeline.pipeline_init_wait(blocks)
+
+
 def take_roles(c: GemmConfig, produce: Callable[[], None], consume: Callable[[Any], None]) -> None:
     """Run ``produce`` in one thread of warpgroup 0 and ``consume(index)`` in the others, then wait for the cluster."""
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
@@ -240,7 +247,7 @@ class Loads:
     def __init__(self, c: GemmConfig, a: Any, b: Any, producer: Any, tiles: Tiles, k_tiles: Any):
         self.c, self.operands, self.producer, self.tiles, self.k_tiles = c, (a, b), producer, tiles, k_tiles
 
-    def early(self, item: Any) -> None:
+    def early(self, item: Item) -> None:
         """Issue the loads of the first stages that signal only this block's barriers.
 
         The issuing thread need not wait, because it has initialized the barriers itself: in a full warp ``elect_one``

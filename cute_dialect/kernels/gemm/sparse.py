@@ -34,10 +34,10 @@ from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.epilogue_store import BUFFER, Result
-from cute_dialect.kernels.gemm.hopper import ROLES, Loads, Whole, allocate, ring_between, take_roles
+from cute_dialect.kernels.gemm.hopper import ROLES, Loads, Whole, allocate, begin_loads, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.mainloop import FromRegisters, Operand, Place, Products, Shared, Tiles
-from cute_dialect.lang import pipeline, utils
+from cute_dialect.lang import utils
 from cute_dialect.lang.nvgpu import BulkCopyOp, cpasync, warpgroup
 from cute_dialect.lang.values.signature_types import Int, Value
 
@@ -352,16 +352,7 @@ def sparse_gemm(
     b = Operand(tmas[1], sB, (n, STEP), c.cluster_m, tiles.row, mask=of_b)
     producer, consumer = ring_between(c, config.stage_bytes, by_warp=True)
     loads = SparseLoads(Metadata(c, metadata, sE), c, a, b, producer, tiles, k_tiles)
-    blocks = cute.make_layout(c.cluster)
-    pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
-    if c.cluster == 1:
-        if cute.arch.warpgroup_idx() == 0:
-            cute.arch.barrier_arrive(0, c.threads)
-        else:
-            cute.arch.barrier(0, c.threads)
-    loads.early(work.first)
-    if c.cluster > 1:
-        pipeline.pipeline_init_wait(blocks)
+    begin_loads(c, loads, work.first)
 
     def consume(group: Int) -> None:
         if cute.arch.thread_idx().x == THREADS:
