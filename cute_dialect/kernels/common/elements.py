@@ -33,6 +33,11 @@ BITS = {**OUTPUTS, **FACTORS, "i64": 64}
 _LIMITS = {"i8": (-128, 127), "ui8": (0, 255)}
 
 
+def vector_width(element: str) -> int:
+    """Return the number of elements in a vector of 16 bytes."""
+    return 128 // BITS[element]
+
+
 def factors(element: str) -> tuple[str, str]:
     """Return the types of A and B."""
     a, _, b = element.partition("_")

@@ -18,7 +18,7 @@ among the 32 of a warp. Atomics only add counts, so the order is always the same
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.elements import number, vector_width
 from cute_dialect.kernels.common.traced_text import printed
 
 __all__ = [
@@ -88,7 +88,7 @@ class CombineConfig(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements of a vector of 16 bytes."""
-        return 128 // BITS[self.element]
+        return vector_width(self.element)
 
     @property
     def name(self) -> str:

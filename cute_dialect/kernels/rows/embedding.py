@@ -17,7 +17,7 @@ each first token. Rows of no token are filled with zeros before.
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.elements import number, vector_width
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.quantize import vector_of
 from cute_dialect.lang.values.signature_types import Int
@@ -40,7 +40,7 @@ class EmbeddingConfig(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements of a vector of 16 bytes."""
-        return 128 // BITS[self.element]
+        return vector_width(self.element)
 
     @property
     def name(self) -> str:

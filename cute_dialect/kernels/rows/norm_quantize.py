@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import BITS, number, rounded
+from cute_dialect.kernels.common.elements import number, rounded, vector_width
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.memory import combined, part
 from cute_dialect.kernels.rows.quantize import BLOCK, over_threads, scales_of, vector_of
@@ -43,7 +43,7 @@ class NormQuantizeConfig(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements of a vector of 16 bytes."""
-        return 128 // BITS[self.element]
+        return vector_width(self.element)
 
     @property
     def group(self) -> int:

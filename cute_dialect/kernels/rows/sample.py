@@ -21,7 +21,7 @@ from math import log2
 from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.elements import number, vector_width
 from cute_dialect.kernels.common.philox import drawn
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.quantize import over_threads
@@ -41,6 +41,7 @@ from cute_dialect.kernels.rows.topk import (
     key_of,
     load,
     rank_of,
+    segment_of,
     segments_of,
 )
 from cute_dialect.lang.values.signature_types import Int, Value
@@ -78,12 +79,12 @@ class SampleConfig(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements of a vector of 16 bytes."""
-        return 128 // BITS[self.element]
+        return vector_width(self.element)
 
     @property
     def segment(self) -> int:
         """Elements of a segment."""
-        return 32 * self.vector * AT_ONCE
+        return segment_of(self.element)
 
     @property
     def name(self) -> str:

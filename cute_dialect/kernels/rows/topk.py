@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import BITS, number
+from cute_dialect.kernels.common.elements import number, vector_width
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.rows.memory import part
 from cute_dialect.kernels.rows.quantize import over_threads, vector_of
@@ -28,7 +28,7 @@ from cute_dialect.lang.values.signature_types import Int, Number, Value
 __all__ = [
     "AT_ONCE", "CANDIDATES", "MOST_SEGMENTS", "Candidates", "Row", "TopkConfig", "bisected", "candidates_of",
     "choose_threads", "choose_topk", "column_of", "counts", "find_candidates", "gradient_text", "key_of", "load",
-    "longest_row",    "rank_of", "segments_of", "topk_text",
+    "longest_row",    "rank_of", "segment_of", "segments_of", "topk_text",
 ]  # fmt: skip
 
 CANDIDATES = 2048
@@ -70,12 +70,12 @@ class TopkConfig(NamedTuple):
     @property
     def vector(self) -> int:
         """Elements of a vector of 16 bytes."""
-        return 128 // BITS[self.element]
+        return vector_width(self.element)
 
     @property
     def segment(self) -> int:
         """Elements of a segment."""
-        return 32 * self.vector * AT_ONCE
+        return segment_of(self.element)
 
     @property
     def name(self) -> str:
@@ -87,13 +87,18 @@ class TopkConfig(NamedTuple):
 DEFAULT = TopkConfig()
 
 
+def segment_of(element: str) -> int:
+    """Return the number of elements of a segment."""
+    return 32 * vector_width(element) * AT_ONCE
+
+
 def segments_of(element: str, n: int) -> tuple[int, int]:
     """Return the number of segments of a row of ``n`` elements, and the entries of their table.
 
     >>> segments_of("f32", 32000), segments_of("bf16", 128256)
     ((63, 64), (126, 128))
     """
-    segments = -(-n // TopkConfig(element).segment)
+    segments = -(-n // segment_of(element))
     entries = 64
     while entries < segments:
         entries *= 2
@@ -106,7 +111,7 @@ def longest_row(element: str) -> int:
     >>> longest_row("f32") == 1 << 20, longest_row("bf16") == 1 << 21
     (True, True)
     """
-    return MOST_SEGMENTS * TopkConfig(element).segment
+    return MOST_SEGMENTS * segment_of(element)
 
 
 def choose_topk(element: str, n: int, rows: int, *, largest: bool = True) -> TopkConfig | None:

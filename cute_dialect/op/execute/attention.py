@@ -87,6 +87,11 @@ These bytes are written and read in 1.2 us at 3 TB/s.
 """
 
 
+def kernels_of_slices(first: RowKernel, combine: CombineConfig | None) -> tuple[RowKernel, ...]:
+    """Return a kernel of slices of the keys, and the one that combines them, if any."""
+    return (first,) if combine is None else (first, RowKernel(combine.name, combine_text, (combine,)))
+
+
 class AttentionDispatch(NamedTuple):
     """Kernels of an attention call."""
 
@@ -114,10 +119,7 @@ class AttentionDispatch(NamedTuple):
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
         """The kernels, in the order of their launches."""
-        found = (RowKernel(self.config.name, attention_text, (self.config,)),)
-        if self.combine is None:
-            return found
-        return (*found, RowKernel(self.combine.name, combine_text, (self.combine,)))
+        return kernels_of_slices(RowKernel(self.config.name, attention_text, (self.config,)), self.combine)
 
 
 def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None) -> AttentionDispatch:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
+from cute_dialect.kernels.attention.combine import CombineConfig
 from cute_dialect.kernels.attention.latent import latent_text
 from cute_dialect.kernels.attention.latent_config import LatentConfig, latent_config_named
 from cute_dialect.kernels.attention.scores import LOG2_E
@@ -22,6 +22,7 @@ from cute_dialect.op.errors import UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.attention import (
     head_matrix,
+    kernels_of_slices,
     log_matrix,
     readable_matrix,
     result_array,
@@ -59,10 +60,7 @@ class LatentDispatch(NamedTuple):
     @property
     def kernels(self) -> tuple[RowKernel, ...]:
         """The kernels, in the order of their launches."""
-        found = (RowKernel(self.config.name, latent_text, (self.config,)),)
-        if self.combine is None:
-            return found
-        return (*found, RowKernel(self.combine.name, combine_text, (self.combine,)))
+        return kernels_of_slices(RowKernel(self.config.name, latent_text, (self.config,)), self.combine)
 
 
 def choose_latent(
