@@ -204,11 +204,9 @@ def ring_between(c: GemmConfig, stage_bytes: int = 0, *, by_warp: bool = False) 
 
 
 def begin_loads(c: GemmConfig, loads: "Loads", first: Item) -> None:
-    """Synchronize the block or cluster after its barriers are initialized, and start the first loads.
-
-    Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
-    initialized those mbarriers itself. No other thread waits for these loads to be issued.
-    """
+    """Synchronize the block or cluster after its barriers are initialized, and start the first loads."""
+    # Loads that signal only this block's barriers start before the cluster and block barriers: the issuing thread has
+    # initialized those mbarriers itself. No other thread waits for these loads to be issued.
     blocks = cute.make_layout(c.cluster)
     pipeline.pipeline_init_arrive(blocks, is_relaxed=True)
     if c.cluster == 1:
