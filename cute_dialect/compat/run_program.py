@@ -154,9 +154,6 @@ _TENSOR_MEMORY = {
 _HELPERS = (
     "make_blockscaled_trivial_tiled_mma",
     "get_smem_layout_atom_ab",
-    "get_tmem_load_op",
-    "cluster_shape_to_tma_atom_A",
-    "cluster_shape_to_tma_atom_B",
     "cluster_shape_to_tma_atom_SFB",
 )
 REFUSED.update(

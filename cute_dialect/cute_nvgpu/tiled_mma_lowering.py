@@ -82,6 +82,8 @@ def make_fragment(op: Operation) -> None:
     t, tiled = op.results[0].type, op.operands[0].type
     assert isinstance(t, MemRefType) and isinstance(tiled, TiledMmaType)
     fragment = op.operands[1]
+    if t.space == AddressSpace.tmem and op.results[0].first_use is None:
+        return  # A host function only needs its type; there it has no address.
     if t.space.per_thread:
         fragment = InsertionPoint(op).emit(memory.AllocaOp(t))
     elif t.space == AddressSpace.tmem:

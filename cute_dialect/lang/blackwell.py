@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from cute_dialect.lang.machine.atoms import CopyAtom
     from cute_dialect.lang.machine.copies import TiledCopy
     from cute_dialect.lang.machine.tiled_mma import TiledMma
+    from cute_dialect.lang.machine.tma import TmaOp
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
     from cute_dialect.lang.nvgpu.tcgen05 import CtaGroup, OperandSource
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.layouts import ComposedLayout, Layout
-    from cute_dialect.lang.values.signature_types import Shape
+    from cute_dialect.lang.values.signature_types import Int, Shape
 
 
 __all__ = [
+    "cluster_shape_to_tma_atom_A",
+    "cluster_shape_to_tma_atom_B",
     "compute_epilogue_tile_shape",
     "get_smem_store_op",
+    "get_tmem_load_op",
     "make_smem_layout",
     "make_smem_layout_a",
     "make_smem_layout_b",
@@ -95,6 +99,58 @@ def get_smem_store_op(
     """
     del layout_d, elem_ty_acc, tiled_tmem_load
     return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), elem_ty_d)
+
+
+def get_tmem_load_op(
+    cta_tile_shape: Shape,
+    layout_d: LayoutEnum,
+    elem_ty_d: type[Numeric],
+    elem_ty_acc: type[Numeric],
+    epi_tile: tuple[Int, Int | Layout],
+    use_2cta_instrs: bool,
+) -> CopyAtom:
+    """Return the copy atom that loads an epilogue tile of the accumulator from tensor memory.
+
+    Each warp loads 32 lanes, or 16 for the accumulator of 64 rows of one block, and as many columns as the tile has.
+
+    Args:
+        cta_tile_shape: the tile (M, N, …) of one block.
+        layout_d, elem_ty_d: ignored; they select faster loads for some stores in CuTe DSL.
+        elem_ty_acc: the element type of the accumulator, of 16 or 32 bits.
+        epi_tile: the epilogue tile, such as that of ``compute_epilogue_tile_shape``.
+        use_2cta_instrs: a pair of blocks executes the MMAs.
+    """
+    del layout_d, elem_ty_d
+    tcgen05 = cute.nvgpu.tcgen05
+    has_half_lanes = cta_tile_shape[0] == 64
+    columns = cute.size(epi_tile[1])
+    if has_half_lanes and use_2cta_instrs:
+        columns //= 2  # The two halves of the columns lie in different lanes.
+    packs = elem_ty_acc.width == 16
+    unit = (8 if has_half_lanes and not use_2cta_instrs else 1) * (2 if packs else 1)
+    most = 32 if unit >= 8 else 128
+    times = max(n for n in (1, 2, 4, 8, 16, 32, 64, 128) if n <= most and columns % (n * unit) == 0)
+    load = tcgen05.Ld16x256bOp if has_half_lanes and not use_2cta_instrs else tcgen05.Ld32x32bOp
+    pack = tcgen05.Pack.PACK_16b_IN_32b if packs else tcgen05.Pack.NONE
+    return cute.make_copy_atom(load(tcgen05.Repetition(times), pack), elem_ty_acc)
+
+
+def cluster_shape_to_tma_atom_A(cluster_shape_mnk: Shape, atom_thr_id: Layout) -> TmaOp:
+    """Return the TMA load of A: a multicast, with a mask, if the cluster has several blocks.
+
+    Args:
+        cluster_shape_mnk: the numbers of blocks of the cluster along M and N.
+        atom_thr_id: ``thr_id`` of the MMA, whose size is the number of blocks of an MMA.
+    """
+    cpasync = cute.nvgpu.cpasync
+    group = cute.nvgpu.tcgen05.CtaGroup(cute.size(atom_thr_id))
+    if cute.size(cluster_shape_mnk) > 1:
+        return cpasync.CopyBulkTensorTileG2SMulticastOp(group)
+    return cpasync.CopyBulkTensorTileG2SOp(group)
+
+
+cluster_shape_to_tma_atom_B = cluster_shape_to_tma_atom_A
+"""The TMA load of B, which is that of A."""
 
 
 def _staged(

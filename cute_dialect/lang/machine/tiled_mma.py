@@ -318,7 +318,8 @@ class TiledMma(Tiled):
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
         what = f"make_fragment_{operand} of {self.name}"
-        tracer = in_kernel(what)
+        # An accumulator in tensor memory has an address only in a kernel, but its layout is also needed on the host.
+        tracer = current() if operand == "C" and in_tensor_memory(self.atom) else in_kernel(what)
         given = source.ssa if isinstance(source, Tensor) else to_ssa(_as_tuple(source), "shape")
         name = f"cute.tiled.mma.make_fragment_{operand}"
         try:

@@ -246,6 +246,7 @@ def _of_operand(
     tiler: Any,
     tiled_mma: TiledMma,
     cluster: Any,
+    internal_type: type[Numeric] | None,
 ) -> TmaInfo:
     from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
 
@@ -256,7 +257,7 @@ def _of_operand(
     x, k = (tiler[m] for m in modes)
     if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
         x //= tiled_mma.size  # Each block of a pair loads its part.
-    made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count)
+    made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count, internal_type=internal_type)
     return TmaInfo(made.atom, made.tma_tensor, smem)
 
 
@@ -289,9 +290,13 @@ def make_tiled_tma_atom_A(
     mma_tiler_mnk: Shape,
     tiled_mma: TiledMma,
     cluster_shape_vmnk: Shape = None,
+    *,
+    internal_type: type[Numeric] | None = None,
 ) -> TmaInfo:
     """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
-    return _of_operand((0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
+    return _of_operand(
+        (0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
+    )
 
 
 def make_tiled_tma_atom_B(
@@ -301,9 +306,13 @@ def make_tiled_tma_atom_B(
     mma_tiler_mnk: Shape,
     tiled_mma: TiledMma,
     cluster_shape_vmnk: Shape = None,
+    *,
+    internal_type: type[Numeric] | None = None,
 ) -> TmaInfo:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
-    return _of_operand((1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk)
+    return _of_operand(
+        (1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- in a kernel

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
@@ -160,6 +161,54 @@ def test_epilogue_tiles(
     more = {} if source is None else {"layout_c": source[0], "elem_ty_c": source[1]}
     m, n = blackwell.compute_epilogue_tile_shape(tile, is_pair, layout, dtype, **more)
     assert f"({m}, {n})" == want
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_pair", "columns", "dtype", "want"),
+    [
+        (128, False, 32, cute.Float32, "f32, 32x32b, x32"),
+        (128, True, 48, cute.Float32, "f32, 32x32b, x16"),
+        (64, False, 64, cute.Float32, "f32, 16x256b, x8"),
+        (64, True, 64, cute.Float32, "f32, 32x32b, x32"),
+        (128, False, 32, cute.Float16, "f16, 32x32b, x16, pack"),
+    ],
+)
+def test_loads_of_epilogue_tiles(rows: int, is_pair: bool, columns: int, dtype: type[cute.Numeric], want: str) -> None:
+    made = blackwell.get_tmem_load_op((rows, 128), ROW, cute.Float16, dtype, (rows, columns), is_pair)
+    assert str(made.type) == f"!cute_nvgpu.atom.tmem_load<{want}>"
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_loads_of_clusters(blocks: int) -> None:
+    group = tcgen05.CtaGroup(blocks)
+    thr_id = cute.make_layout(blocks)
+    several = cpasync.CopyBulkTensorTileG2SMulticastOp(group)
+    for atom in (blackwell.cluster_shape_to_tma_atom_A, blackwell.cluster_shape_to_tma_atom_B):
+        assert atom((2, 1), thr_id) == several
+    if blocks == 1:
+        assert blackwell.cluster_shape_to_tma_atom_A((1, 1), thr_id) == cpasync.CopyBulkTensorTileG2SOp()
+
+
+def test_columns_are_counted_on_the_host() -> None:
+    found: list[int] = []
+
+    @cute.kernel
+    def kernel() -> None:
+        pass
+
+    @cute.jit
+    def host(x: cute.Tensor) -> None:
+        mma = cute.make_tiled_mma(tcgen05.MmaF16BF16Op(cute.Float16, cute.Float32, (128, 96, 16)))
+        found.append(utils.get_num_tmem_alloc_cols(mma.make_fragment_C(mma.partition_shape_C((128, 96)))))
+        with pytest.raises(KernelTypeError, match="can only be used in a kernel"):
+            cute.make_tiled_mma(cute.nvgpu.warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16))).make_fragment_C(
+                (4, 1, 1)
+            )
+        kernel().launch(grid=1, block=32)
+
+    with cute.target("sm_100a"):
+        host(np.zeros(4, np.float32), device="cpu")
+    assert found == [128]
 
 
 def test_an_epilogue_tile_of_few_columns() -> None:
