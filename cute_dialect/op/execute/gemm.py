@@ -44,6 +44,7 @@ from cute_dialect.op.execute.pointer_arrays import joined, one_view
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, matrix
+from cute_dialect.op.select.backends import backend_of
 from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.descriptions import ALONE, Split
 from cute_dialect.op.select.gemm_dispatch import (
@@ -480,7 +481,7 @@ def partial_steps(plan: Plan, x: Operands) -> tuple[Workspace, list[Step]]:
     workspace = _workspace(plan, x, sum([s.slices for s in plan.slices]))
     found: list[Step] = []
     for s in plan.slices:
-        variant = Variant(s.kernel, flipped=plan.flipped, chip=plan.chip)
+        variant = Variant(s.kernel, flipped=plan.flipped, chip=backend_of(s.kernel).target or plan.chip)
         found.append(Step(variant, _slice_operands(x, workspace.memory, s, flipped=plan.flipped)))
     return workspace, found
 

@@ -178,6 +178,8 @@ class GemmExplanation(Explanation):
     split: tuple[int, int, str] = (1, 1, "")  # split-K slices: requested, actual, and the reason for fewer
     work: Work = NO_WORK  # of the epilogue, per element
     epilogue: float = 0.0  # part of ``microseconds``
+    budgets: str = ""  # what a block uses besides shared memory
+    bounds: tuple[Line, ...] = ()  # static bounds, for a chip without measured costs
 
     @property
     def last_wave(self) -> float:
@@ -208,7 +210,7 @@ class GemmExplanation(Explanation):
 
     def _occupancy(self) -> Iterator[Line]:
         if self.choice is None and self.grid:
-            yield "blocks", f"{self.grid} of {self.shared_memory} bytes of shared memory"
+            yield "blocks", f"{self.grid} of {self.shared_memory} bytes of shared memory{self.budgets}"
         if self.choice is not None:
             memory = f"{self.grid} of {self.shared_memory} bytes of shared memory"
             yield "blocks", f"{memory}; {self.waves:.2f} waves, the last one {self.last_wave:.0%} full"
@@ -221,6 +223,9 @@ class GemmExplanation(Explanation):
 
     def _limits(self) -> str:
         return f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.3g} MB (tensor cores, DRAM)"
+
+    def _after(self) -> Iterable[Line]:
+        return self.bounds
 
     def _reason(self, operand: str) -> str:
         return _COPIED[operand]

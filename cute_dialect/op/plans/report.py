@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.sm100 import Sm100Config
+from cute_dialect.kernels.gemm.sm100 import COLUMNS, Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
@@ -31,10 +31,12 @@ from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
 from cute_dialect.op.select.backends import LATEST, unmeasured
 from cute_dialect.op.select.configurations import Configured
+from cute_dialect.op.select.cost_model import work_of
 from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.plan_tiles import chosen, problem_of
+from cute_dialect.op.select.sm100_model import lines_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -96,7 +98,12 @@ def explained(
     if backend is not None and isinstance(kernel, Sm100Config | Sm120Config):
         m, n = reversed(kernel.tile) if asked.flipped else kernel.tile
         why, grid = why or "TMA can read both operands", -(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch)
-        grid = min(grid, kernel.sms) if isinstance(kernel, Sm100Config) else grid
+        if isinstance(kernel, Sm100Config):
+            budgets = f", {kernel.columns} of {COLUMNS} columns of tensor memory, up to 255 registers"
+            fused = Epilogue(graph=graph) if graph is not None else None
+            bounds = lines_of(kernel, problem, work_of(fused, kernel.output))
+            grid = -(-grid // -(-grid // kernel.sms))  # the fewest blocks that need no more waves
+            found = replace(found, budgets=budgets, bounds=bounds)
         found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 

@@ -146,10 +146,15 @@ def fits_results(x: Operands, *, flipped: bool) -> bool:
     return _is_storable(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
 
 
-def check_tma(call: str, x: Operands) -> None:
-    """Raise AlignmentError for an operand that TMA cannot read or write."""
+def check_tma(call: str, x: Operands, names: str = "ABCD") -> None:
+    """Raise AlignmentError for an operand among ``names`` that TMA cannot read or write."""
     for name, view in (("A", x.a), ("B", x.b), ("C", x.c), ("D", x.d)):
-        if view is None or 0 in view.shape or (_is_storable(view) if name == "D" else fits_tma(view)):
+        if (
+            name not in names
+            or view is None
+            or 0 in view.shape
+            or (_is_storable(view) if name == "D" else fits_tma(view))
+        ):
             continue
         item = SIZES.get(view.dtype, 1)
         if fits_tma(view):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.op.epilogue.bind import Bound, bound, described, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import AlignmentError, EpilogueError, LayoutError, ShapeError, UnsupportedError
@@ -152,6 +153,13 @@ def check_kernel(variant: Variant, columns: int = 0) -> None:
                 raise ValueError(
                     f"whole_rows=True supports at most {kernel.config.tile[1]} columns here, got {columns}"
                 )
+        except ValueError as e:
+            raise EpilogueError(f"Gemm: this tile does not support the epilogue: {e}") from None
+    elif isinstance(kernel, Sm100Config):
+        try:
+            kernel.check()
+            if graph.whole_rows and columns > kernel.tile[1]:
+                raise ValueError(f"whole_rows=True supports at most {kernel.tile[1]} columns here, got {columns}")
         except ValueError as e:
             raise EpilogueError(f"Gemm: this tile does not support the epilogue: {e}") from None
     elif graph.paired or graph.reduces or graph.whole_rows:

@@ -307,9 +307,9 @@ class Conv2dOperation(GemmOperationUniversal):
         return self.algorithm != IteratorAlgorithm.analytic and by_wgmma and whole
 
     @property
-    def by_tma(self) -> bool:
-        """False: operands are images, not those of a plain GEMM."""
-        return False
+    def by_tma(self) -> str:
+        """Empty: operands are images, not those of a plain GEMM."""
+        return ""
 
     def check_problem(self, call: str, g: Geometry) -> None:
         """Raise UnsupportedError or AlignmentError for a problem that the operation does not support."""

@@ -114,7 +114,7 @@ class GemmOperationGrouped(DescribedOperation):
         self.variants()  # Report unsupported combinations now.
 
     # Attributes that all operations have.
-    by_tma, backend, traced = False, MMA_SYNC, None
+    by_tma, backend, traced = "", MMA_SYNC, None
 
     @property
     def kinds(self) -> Kinds:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from cute_dialect.kernels.epilogue.reductions import ReduceConfig
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
+from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import checked_element
 from cute_dialect.op.arrays.memory import NOWHERE
@@ -487,9 +489,17 @@ class GemmOperationUniversal(DescribedOperation):
         return self.backend.specific
 
     @property
-    def by_tma(self) -> bool:
-        """True if addresses and row strides of the operands must be multiples of 16 bytes."""
-        return self.choice is not None and not self.in_parts
+    def by_tma(self) -> str:
+        """The operands whose addresses and row strides must be multiples of 16 bytes, such as ``ABCD``."""
+        match self._configured[False, False]:
+            case Choice():
+                return "" if self.in_parts else "ABCD"
+            case Sm100Config() as config:
+                return "AB" if config.direct else "ABCD"
+            case Sm120Config():
+                return "AB"
+            case _:
+                return ""
 
     @property
     def choice(self) -> Choice | None:
@@ -568,7 +578,7 @@ class ReductionOperation(DescribedOperation):
         UnsupportedError: if the types are not supported.
     """
 
-    backend, by_tma = MMA_SYNC, False
+    backend, by_tma = MMA_SYNC, ""
 
     def __init__(
         self, shape: Sequence[int], C: TensorDescription, element_accumulator: object = "f32",

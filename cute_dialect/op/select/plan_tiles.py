@@ -21,6 +21,7 @@ from cute_dialect.op.select.cost_model import costs_of, ranked, times
 from cute_dialect.op.select.descriptions import ALONE, MathOperation, Split, TileDescription
 from cute_dialect.op.select.gemm_dispatch import CACHES, choose, taking, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice, Problem
+from cute_dialect.op.select.sm100_model import bound_of_tile
 
 
 class TileDescriptions(Sequence[TileDescription]):
@@ -140,10 +141,15 @@ def _chosen(
         return simt_tiles(asked.element_a)[0 if SIMT.is_allowed(chip) else 1]
     if unmeasured(chip) and not array and fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b):
         found = tiles_of_chip(chip, asked)
-        if found:
-            td = next((td for td in found if _is_filled(td, m, n)), found[-1])
-            is_direct = SM100.is_allowed(chip) and not fits_results(x, flipped=asked.flipped)
+        if found and SM100.is_allowed(chip):
+            p = problem_of(asked, m, n, k, max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1)
+            if x.graph is not None and x.graph.whole_rows:
+                found = [td for td in found if td.threadblock_shape[1] >= n] or found[:1]
+            td = min(found, key=lambda td: bound_of_tile((td.threadblock_shape[0], td.threadblock_shape[1]), p))
+            is_direct = not fits_results(x, flipped=asked.flipped)
             return td.replace({"epilogue_schedule": "direct"}) if is_direct else td
+        if found:
+            return next((td for td in found if _is_filled(td, m, n)), found[-1])
     by_wgmma = asked if array else asked.of_parts()  # No kernel splits pointer arrays into tf32 parts.
     readable = fits_results(x, flipped=asked.flipped)
     if by_wgmma.in_parts:  # If D is unaligned, the accumulator goes to a workspace.

@@ -18,6 +18,9 @@ from cute_dialect import op
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.sm100 import COLUMNS, TILES, Sm100Config, sm100_gemm_text
+from cute_dialect.op.epilogue import exp, pairs, relu
+from cute_dialect.op.epilogue import max as reduced_max
+from cute_dialect.op.epilogue import sum as reduced_sum
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.compiler import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule
@@ -187,6 +190,93 @@ def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str, m: i
     assert np.array_equal(d, (a.astype(np.float64) @ b.astype(np.float64)).astype(d.dtype))
 
 
+def stored_twice(accum: Any, bias: Any) -> Any:
+    D = relu(accum + bias)
+    F = accum + bias
+    return D, F
+
+
+def gated(accum: Any) -> Any:
+    gate, up = pairs(accum)
+    D = relu(gate) * up
+    return D
+
+
+def with_row_sums(accum: Any) -> Any:
+    D = accum
+    R = reduced_sum(accum, -1)
+    return D, R
+
+
+def with_column_maxima(accum: Any) -> Any:
+    D = accum
+    R = reduced_max(accum, -2)
+    return D, R
+
+
+def softmax(accum: Any) -> Any:
+    x = exp(accum - reduced_max(accum, -1, whole_rows=True))
+    D = x / reduced_sum(x, -1, whole_rows=True)
+    return D
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("softmax-136")
+@pytest.mark.parametrize("n", [136, 130])
+@pytest.mark.parametrize("epilogue", [stored_twice, gated, with_row_sums, with_column_maxima, softmax])
+def test_traced_epilogues(epilogue: Any, n: int) -> None:
+    """Extra results, pairs of columns, reductions, and functions of whole rows, stored by TMA and directly."""
+    rng = np.random.default_rng(n)
+    a, b, bias = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((70, 64), (64, n), (n,)))
+    x = a.astype(np.float64) @ b.astype(np.float64)
+    plan = op.Gemm(
+        element_A="f16", element_B="f16", layout_A="row", layout_B="row", element_C="void", layout_C="row",
+        element_D="f32", layout_D="row", kernel_cc=100,
+    )  # fmt: skip
+    plan.epilogue_visitor = epilogue
+    padded = matrix(rng, "f16", (64, n))
+    padded[...] = b
+    args = {"bias": bias} if epilogue is stored_twice else {}
+    found = plan.run(a.astype(np.float16), padded, device="cpu", checks=CHECKS, visitor_args=args)
+    assert "sm100" in found.sources()[0].name
+    results = {name: np.asarray(value) for name, value in found.results.items()}
+    if epilogue is softmax:
+        e = np.exp(x - x.max(1, keepdims=True))
+        np.testing.assert_allclose(results["D"], e / e.sum(1, keepdims=True), atol=1e-6)
+    elif epilogue is gated:
+        assert np.array_equal(results["D"], np.maximum(x[:, ::2], 0) * x[:, 1::2])
+    elif epilogue is stored_twice:
+        assert np.array_equal(results["D"], np.maximum(x + bias, 0)) and np.array_equal(results["F"], x + bias)
+    else:
+        wanted = x.sum(1) if epilogue is with_row_sums else x.max(0)
+        assert np.array_equal(results["D"], x) and np.array_equal(results["R"].ravel(), wanted)
+
+
+@pytest.mark.slow
+def test_split_k_factors_and_saved_plans(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((70, 200), (200, 136)))
+    wanted = (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16)
+    plan = op.Gemm(element="f16", layout="row", element_C="void", kernel_cc=100)
+    found = plan.run(a, b, device="cpu", split_k=2, checks=CHECKS)
+    assert np.array_equal(found.D, wanted) and found.sources()[0].name.endswith("-sm100-sm_100a")
+    assert np.array_equal(plan.run([a, a], [b, b], device="cpu").D[1], wanted)
+    batch = rng.integers(-3, 4, (3, 70, 200)).astype(np.float16)
+    scaled = plan.run(batch, b, alpha=np.array([1, 2, 0.5], np.float32), device="cpu", checks=CHECKS)
+    exact = batch.astype(np.float64) @ b.astype(np.float64) * np.array([1, 2, 0.5])[:, None, None]
+    assert np.array_equal(scaled.D, exact.astype(np.float16))
+    saved = op.load(plan.save(str(tmp_path / "plan")))
+    assert np.array_equal(saved.run(a, b, device="cpu", split_k=2).D, wanted)
+
+
+def test_operands_of_a_fixed_tile() -> None:
+    """A fixed tile with TMA stores refuses rows that are not multiples of 16 bytes."""
+    plan = op.Gemm(element="f16", layout="row", element_C="void", kernel_cc=100)
+    plan.tile_description = {"threadblock_shape": [64, 64, 64]}
+    with pytest.raises(op.AlignmentError, match="D has a row stride of 262 bytes, but TMA needs a multiple of 16"):
+        plan.run(np.ones((8, 64), np.float16), np.ones((64, 136), np.float16)[:, :131], device="cpu")
+
+
 def test_a_plan_for_sm_100() -> None:
     plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
     lines = str(plan.explain((4096, 2048), (2048, 1024))).splitlines()
@@ -194,8 +284,17 @@ def test_a_plan_for_sm_100() -> None:
         "Gemm on sm_100a: M 4096, N 1024, K 2048, f16 to f16, majors k and n",
         "  kernel    f16-f16-kn-128x256x64-4-sm100-sm_100a: TMA can read both operands",
         "  status    assembled and interpreted, never run on the chip",
-        "  blocks    128 of 213092 bytes of shared memory",
+        "  blocks    128 of 213092 bytes of shared memory, 512 of 512 columns of tensor memory, up to 255 registers",
     ]
+    assert lines[5:-1] == [
+        "  MMA       16384 cycles: 1 tile of 128 x 256 per block",
+        "  shared    13312 cycles: reads by the MMAs, staging of D",
+        "  epilogue  512 cycles",
+        "  L2        25600 cycles: 210 MB",
+        "  HBM       6790 cycles: 29.4 MB",
+        "  at least  25600 cycles, 13.8 us, by the L2; not a prediction",
+    ]
+    assert lines[-1].startswith("  assumes   148 SMs at 1.85 GHz; per SM and cycle 4096 multiply-adds of 16 bits, 128")
     text = str(plan.explain((256, 255), (255, 255)))
     assert "H200" not in text and "sm_100a: M 256" in text and "never run on sm_100\n" in text
     plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 3, "epilogue_schedule": "direct"}

@@ -1,0 +1,103 @@
+"""Static bounds of GEMMs on sm_100, from published rates: no kernel has been measured on the chip.
+
+A bound is the time that one resource needs if nothing else takes time. The slowest resource gives the lower bound of a
+kernel. Plans choose the tile with the lowest one.
+
+>>> bound = bounds_of(Sm100Config(), Problem(8192, 8192, 8192, "f16", "f16", "k", "k"), NO_WORK)
+>>> bound.mma, bound.limit
+(458752.0, 'L2')
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cute_dialect.kernels.common.elements import BITS
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
+from cute_dialect.op.select.cost_model import NO_WORK, Work
+from cute_dialect.op.select.kernel_choice import Problem
+
+GHZ = 1.85
+"""Clock that gives the published dense peaks of a B200 with its 148 SMs."""
+FMAS = {32: 2048, 16: 4096, 8: 8192}
+"""Bits of an element -> multiply-adds per SM and cycle, for tiles of 128 rows; of 64 rows half as many."""
+SHARED, L2, TMEM = 128, 64, 512
+"""Bytes per SM and cycle of shared memory, of the L2, and of loads from tensor memory."""
+DRAM = 8e12 / (GHZ * 1e9)
+"""Bytes of all SMs per cycle of HBM: 8 TB/s."""
+INSTRUCTIONS, SPECIALS = 128, 16
+"""Results per SM and cycle of FMA and integer instructions, and of special functions."""
+_STORED = 2.0
+"""Instructions per element to convert and stage a result."""
+
+_ASSUMPTIONS = (
+    f"148 SMs at {GHZ} GHz; per SM and cycle {FMAS[16]} multiply-adds of 16 bits, {SHARED} bytes of shared memory, "
+    f"{L2} of the L2 (as on Hopper); 8 TB/s of HBM"
+)
+"""The rates as text."""
+
+
+class Bounds(NamedTuple):
+    """Cycles that each resource needs for the tiles of the busiest block, and HBM for all of them."""
+
+    mma: float
+    shared: float  # reads by the MMAs, and the staging of C
+    epilogue: float  # instructions, special functions, and loads from tensor memory
+    l2: float
+    dram: float
+    l2_bytes: int  # of all blocks
+    dram_bytes: int  # each operand once
+    tiles: int  # of the busiest block
+
+    @property
+    def cycles(self) -> float:
+        """The lower bound."""
+        return max(self[:5])
+
+    @property
+    def limit(self) -> str:
+        """The slowest resource."""
+        return ("MMA", "shared memory", "epilogue", "L2", "HBM")[self[:5].index(self.cycles)]
+
+    @property
+    def microseconds(self) -> float:
+        """The lower bound in microseconds."""
+        return self.cycles / GHZ / 1e3
+
+
+def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
+    """Return the bounds of a kernel for a problem, with the work of its epilogue."""
+    (m, n), p = config.tile, problem
+    steps = -(-p.k // config.depth)
+    tiles = -(-p.m // m) * -(-p.n // n) * p.matrices
+    each = -(-tiles // config.sms)
+    bits, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
+    mma = each * max(m, 128) * n * steps * config.depth / FMAS[bits]
+    read, stored = steps * config.stage_bytes, m * n * BITS[p.output] / 8
+    shared = each * (read + 2 * stored) / SHARED
+    each_element = max((work.instructions + _STORED) / INSTRUCTIONS + work.specials / SPECIALS, 4 / TMEM)
+    l2 = each * (read + m * n * out / 8) / L2
+    moved = int(p.matrices * ((p.m + p.n) * p.k * bits + p.m * p.n * out)) // 8
+    l2_bytes = int(tiles * (read + m * n * out / 8))
+    return Bounds(mma, shared, each * m * n * each_element, l2, moved / DRAM, l2_bytes, moved, each)
+
+
+def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[str, str], ...]:
+    """Return the bounds of a kernel as labels and texts."""
+    b = bounds_of(config, problem, work)
+    m, n = config.tile
+    tiles = f"{b.tiles} tile{'s' * (b.tiles > 1)} of {m} x {n} per block"
+    return (
+        ("MMA", f"{b.mma:.0f} cycles: {tiles}"),
+        ("shared", f"{b.shared:.0f} cycles: reads by the MMAs, staging of D"),
+        ("epilogue", f"{b.epilogue:.0f} cycles"),
+        ("L2", f"{b.l2:.0f} cycles: {b.l2_bytes / 1e6:.3g} MB"),
+        ("HBM", f"{b.dram:.0f} cycles: {b.dram_bytes / 1e6:.3g} MB"),
+        ("at least", f"{b.cycles:.0f} cycles, {b.microseconds:.1f} us, by the {b.limit}; not a prediction"),
+        ("assumes", _ASSUMPTIONS),
+    )
+
+
+def bound_of_tile(tile: tuple[int, int], problem: Problem) -> float:
+    """Return the lower bound of a kernel with a tile (M, N), in cycles."""
+    return bounds_of(Sm100Config(problem.element, problem.output, tile=tile), problem, NO_WORK).cycles
