@@ -281,11 +281,12 @@ def check(
 def assert_equivalent(
     f: Callable[..., object], reference: Callable[..., object], problems: Sequence[Sequence[object]], *,
     field: int | str = "auto", runs: int | str = "auto", bound: float = 2.0**-40, fixed: Sequence[str] = (),
+    explain: bool = True,
 ) -> list[Verdict]:  # fmt: skip
     """Check on the interpreter that a host function computes the same values as a reference, exactly.
 
     Floats are elements of a prime field: sums and products are exact, in any order. Random elements replace the numbers
-    in the arrays. Order, roots and transcendental functions are refused.
+    in the arrays. If there are exponentials, quotients, maxima or roots, floats are pairs of residues that model them.
 
     Args:
         f: the host function, or a compiled kernel.
@@ -296,6 +297,7 @@ def assert_equivalent(
         runs: random points for each problem; "auto" selects the number from ``bound``.
         bound: limit of the probability that a difference is missed.
         fixed: names of arrays whose numbers are kept.
+        explain: search the term and the source line of a difference, with some 30 more runs.
 
     Returns the verdict of each problem.
 
@@ -310,12 +312,12 @@ def assert_equivalent(
     if not (field == "auto" or isinstance(field, int)) or not (runs == "auto" or (isinstance(runs, int) and runs > 0)):
         raise UsageError(f'assert_equivalent: field and runs must be "auto" or positive integers, got {field}, {runs}')
     names = list(f.target.names if isinstance(f, Kernel) else inspect.signature(f).parameters)
-    return [_equivalent(f, reference, problem, names, field, runs, bound, fixed) for problem in problems]
+    return [_equivalent(f, reference, problem, names, field, runs, bound, fixed, explain) for problem in problems]
 
 
 def _equivalent(
     f: Callable[..., object], reference: Callable[..., object], problem: Sequence[object], names: Sequence[str],
-    field: int | str, runs: int | str, bound: float, fixed: Sequence[str],
+    field: int | str, runs: int | str, bound: float, fixed: Sequence[str], explain: bool,
 ) -> Verdict:  # fmt: skip
     import numpy as np  # late: start-up
 
@@ -353,7 +355,7 @@ def _equivalent(
 
     prime = field if isinstance(field, int) else None
     points = runs if isinstance(runs, int) else None
-    verdict = compare(Subject(run, arrays, fixed), sides, prime=prime, runs=points, bound=bound)
+    verdict = compare(Subject(run, arrays, fixed), sides, prime=prime, runs=points, bound=bound, explain=explain)
     if verdict.difference is not None:
         shapes = ", ".join(f"{n} {tuple(a.shape)}" for n, a in arrays.items())
         raise AssertionError(f"assert_equivalent: {shapes}: {verdict}")

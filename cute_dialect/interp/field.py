@@ -211,7 +211,7 @@ class Functions(Field):
 
     def matmul(self, a: Array, b: Array) -> Array:
         if a.max(initial=0) >= self.prime or b.max(initial=0) >= self.prime:
-            raise InterpError("field", "an operand of a matrix product is infinite or NaN")
+            raise InterpError("arithmetic", "an operand of a matrix product is infinite or NaN")
         return super().matmul(a, b)
 
     def constant(self, value: float) -> int:

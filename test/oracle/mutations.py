@@ -15,6 +15,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from cute_dialect.interp.errors import location_text
+from cute_dialect.ir.editing import make_op
+from cute_dialect.upstream.llvm import ExtractValueOp
 from cute_dialect.upstream.nvvm import nvvm_attr
 
 
@@ -100,11 +102,19 @@ def find(module: ModuleOp, kernel: str) -> Operation:
 
 
 def value_mutations(kernel: Operation) -> list[Mutation]:
-    """Return the mutations of a kernel that change values: wrong elements, terms, factors and bounds."""
+    """Return the mutations of a kernel that change values: wrong elements, terms, factors and bounds.
+
+    If unrolling has duplicated an op, only its first and last copies are mutated.
+    """
     found = [m for m in mutations(kernel) if m.kind == "bound"]
+    copies: dict[tuple[str, str], list[Mutation]] = {}
     for place, op in enumerate(kernel.walk()):
-        found += [Mutation(kind, what, place, apply) for kind, what, apply in _values_of(op)]
-    return sorted(found, key=lambda m: m.place)
+        for kind, what, apply in _values_of(op):
+            same = copies.setdefault((what, location_text(op)), [])
+            same[1:] = [Mutation(kind, what, place, apply)] if same else []
+            if not same:
+                same.append(Mutation(kind, what, place, apply))
+    return sorted([*found, *(m for same in copies.values() for m in same)], key=lambda m: m.place)
 
 
 def _values_of(op: Operation) -> Iterator[_Edit]:
@@ -116,6 +126,28 @@ def _values_of(op: Operation) -> Iterator[_Edit]:
         yield "value", f"{name} is dropped", lambda o: Rewriter.replace_op(o, [], [o.operands[acc]])
     if name == "llvm.intr.fma":
         yield "value", "the product of an fma is scaled twice", _scale
+    if name == "nvvm.mma.sync":
+        a, b, c = _segments(op)
+        yield "value", f"{name} is executed twice", _mma_twice
+        yield "value", f"{name} is dropped", _mma_dropped
+        yield "value", "two registers of A are swapped", partial(_swap, first=a)
+        yield "value", "two registers of B are swapped", partial(_swap, first=b)
+        yield "value", "two registers of the accumulator are swapped", partial(_swap, first=c)
+    if name == "nvvm.wgmma.mma_async":
+        for side in "AB":
+            yield "value", f"the sign of {side} is wrong", partial(_negate, side=side)
+        for at, side in ((1, "A"), (2, "B")):
+            if op.operands[at].type == builtin.i64:
+                yield "value", f"the descriptor of {side} is off by 16 bytes", partial(_add, operand=at, step=None)
+    if name == "arith.mulf":
+        yield "value", "a factor is dropped", lambda o: Rewriter.replace_op(o, [], [o.operands[0]])
+    if name == "llvm.call_intrinsic" and "ex2" in str(op.properties["intrin"]):
+        yield "value", "an exponential is dropped", lambda o: Rewriter.replace_op(o, [], [o.operands[0]])
+    if name == "arith.truncf":
+        yield "value", "a result is scaled twice", _scale
+    if name == "nvvm.cp.async.shared.global":
+        for by in (16, -16):
+            yield "value", f"a copy reads {by} bytes off", partial(_shift, operand=1, by=by, element=builtin.i8)
     if name in ("llvm.load", "llvm.store", "nvvm.ldmatrix", "nvvm.stmatrix"):
         pointer = int(name == "llvm.store")
         for by in (1, -1):
@@ -138,6 +170,56 @@ def _twice(op: Operation, acc: int) -> None:
     for user, index in users:
         user.operands[index] = copy.results[0]
     copy.operands[acc] = result
+    if op.name == "nvvm.wgmma.mma_async":  # The first product of a chain ignores its accumulator.
+        copy.properties["scaleD"] = nvvm_attr("wgmma_scale_out", "one")
+
+
+def _segments(op: Operation) -> tuple[int, int, int]:
+    """Return the first operands of A, B and C of an mma.sync."""
+    sizes = op.properties["operandSegmentSizes"]
+    assert isinstance(sizes, builtin.DenseArrayBase)
+    a, b, _ = (int(n) for n in sizes.get_values())
+    return 0, a, a + b
+
+
+def _parts(op: Operation) -> list[tuple[Operation, int]]:
+    """Return the extractvalue ops of a struct, with their positions."""
+    found: list[tuple[Operation, int]] = []
+    for use in list(op.results[0].uses):
+        assert isinstance(use.operation, ExtractValueOp)
+        found.append((use.operation, _position(use.operation)))
+    return found
+
+
+def _position(op: Operation) -> int:
+    position = op.properties["position"]
+    assert isinstance(position, builtin.DenseArrayBase)
+    return int(position.get_values()[0])
+
+
+def _mma_twice(op: Operation) -> None:
+    parts, first, copy = _parts(op), _segments(op)[2], op.clone()
+    taken = [
+        make_op(
+            ExtractValueOp, [op.results[0]], [v.type], {"position": builtin.DenseArrayBase.from_list(builtin.i64, [i])}
+        )
+        for i, v in enumerate(op.operands[first:])
+    ]
+    Rewriter.insert_op([*taken, copy], InsertPoint.after(op))
+    for i, one in enumerate(taken):
+        copy.operands[first + i] = one.results[0]
+    for part, _ in parts:
+        part.operands[0] = copy.results[0]
+
+
+def _mma_dropped(op: Operation) -> None:
+    first = _segments(op)[2]
+    for part, i in _parts(op):
+        part.results[0].replace_all_uses_with(op.operands[first + i])
+
+
+def _negate(op: Operation, side: str) -> None:
+    op.properties[f"scale{side}"] = nvvm_attr("wgmma_scale_in", "neg")
 
 
 def _scale(op: Operation) -> None:
@@ -151,8 +233,9 @@ def _swap(op: Operation, first: int) -> None:
     op.operands[first], op.operands[first + 1] = other, one
 
 
-def _shift(op: Operation, operand: int, by: int) -> None:
-    element = builtin.i16 if op.name.startswith("nvvm") else _element_of(op)
+def _shift(op: Operation, operand: int, by: int, element: Attribute | None = None) -> None:
+    if element is None:
+        element = builtin.i16 if op.name.startswith("nvvm") else _element_of(op)
     pointer = op.operands[operand]
     made = llvm.GEPOp(pointer, [by], element, result_type=pointer.type)
     Rewriter.insert_op(made, InsertPoint.before(op))

@@ -119,6 +119,7 @@ def compare(
     runs: int | None = None,
     bound: float = BOUND,
     seed: int = 0,
+    explain: bool = True,
 ) -> Verdict:
     """Compare a program with a reference over a field.
 
@@ -129,6 +130,7 @@ def compare(
         runs: The number of random points; None selects it from `bound`.
         bound: The limit of the probability of a missed difference.
         seed: Seed of the random elements.
+        explain: Search the term and the source line of a difference.
 
     Raises:
         InterpError: kind "field", if an op has no value over a field.
@@ -136,7 +138,7 @@ def compare(
     before = {name: array.copy() for name, array in subject.arrays.items()}
     floats = [name for name, array in before.items() if is_float(array.dtype)]
     types = [before[name].dtype for name in floats]
-    trial = _Trial(subject, compare, before, floats)
+    trial = _Trial(subject, compare, before, floats, explain)
     try:
         return _compare(trial, Field(prime if prime is not None else prime_for(types)), runs, bound, seed)
     except InterpError as e:
@@ -222,11 +224,14 @@ def _notes(field: Field) -> tuple[str, ...]:
 class _Trial:
     """Runs of a subject on chosen elements."""
 
-    def __init__(self, subject: Subject, compare: Compare, before: Mapping[str, Array], floats: Sequence[str]) -> None:
+    def __init__(
+        self, subject: Subject, compare: Compare, before: Mapping[str, Array], floats: Sequence[str], explains: bool
+    ) -> None:
         self._subject = subject
         self._compare = compare
         self._before = before
         self._floats = floats
+        self._explains = explains
 
     def draw(self, field: Field, seed: int) -> dict[str, Array]:
         """Return random elements for each array of floats, and those of the numbers of fixed arrays."""
@@ -287,11 +292,10 @@ class _Trial:
         wrong = side.got != side.want
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
         got, want = int(side.got[index]), int(side.want[index])
-        found = Difference(
-            side.name, index, got, want, int(wrong.sum()), side.got.size, line=self._line(field, side.name, index)
-        )
+        line = self._line(field, side.name, index) if self._explains else ""
+        found = Difference(side.name, index, got, want, int(wrong.sum()), side.got.size, line=line)
 
-        if isinstance(field, Functions):
+        if isinstance(field, Functions) or not self._explains:
             return found  # A value is not a sum of terms.
 
         def both() -> tuple[int, int]:
