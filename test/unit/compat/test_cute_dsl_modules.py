@@ -182,7 +182,7 @@ LATER = """
     assert not isinstance(3, tcgen05.MmaMXF4Op) and CtaGroup.ONE is tcgen05.CtaGroup.ONE
 
     def use(what):
-        {"op": lambda: tcgen05.MmaMXF4Op((128, 128, 64)), "mine": Mine, "helper": lambda: sm100.get_tmem_load_op(1)}[what]()
+        {"op": lambda: tcgen05.MmaMXF4Op((128, 128, 64)), "mine": Mine, "helper": lambda: sm100.get_smem_layout_atom_ab(1)}[what]()
 """  # noqa: E501
 
 
@@ -199,7 +199,7 @@ def test_names_of_later_chips_raise(tmp_path: Path) -> None:
         ("mine", "cutlass.pipeline.PipelineAsyncUmma", later),
         (
             "helper",
-            "cutlass.utils.blackwell_helpers.get_tmem_load_op",
+            "cutlass.utils.blackwell_helpers.get_smem_layout_atom_ab",
             "is a helper for Blackwell that is not provided",
         ),
     ):
