@@ -119,11 +119,11 @@ def passes_of(c: SampleConfig) -> int:
     """Return the number of passes over a row, unless more logits than the capacity are equal.
 
     >>> [passes_of(SampleConfig("bf16", filters=x)) for x in ("", "m", "k", "p", "kp")]
-    [1, 2, 1, 12, 1]
+    [1, 2, 1, 11, 1]
     """
     if "k" in c.filters or not c.filters:
         return 1
-    return 2 + ((32 - _SHIFTS[c.element]) // 2 + 2) * ("p" in c.filters)
+    return 2 + ((32 - _SHIFTS[c.element]) // 2 + 1) * ("p" in c.filters)
 
 
 class Numbers(NamedTuple):
@@ -219,14 +219,29 @@ class _Edge(NamedTuple):
 
 
 def _edge(own: Row, most: Value, key: Value) -> _Edge:
-    above, all_of = _counts(own, most, [key + 1, key], False)
-    mass, with_equal = _counts(own, most, [key + 1, key], True) if "p" in own.config.filters else (0.0, 0.0)
+    if "p" not in own.config.filters:
+        above, all_of = _counts(own, most, [key + 1, key], False)
+        return _Edge(above, all_of - above, cute.Float32(0), cute.Float32(0))
+
+    def measure(x: Value, _: Value) -> tuple[Value, ...]:
+        return _key(x, own.config), cute.full(x.size, 1, cute.Int32), _power(x, most, own)
+
+    above, all_of, mass, with_equal = counts(own, measure, [key + 1, key], cute.Int32, cute.Float32)
     equal = all_of - above
     return _Edge(above, equal, mass, (with_equal - mass) / cute.max(equal, 1).to(cute.Float32))
 
 
-def _filtered(own: Row, most: Value, top_k: Int, top_p: Value, least: Value) -> _Prefix:
-    """Return the prefix that top-k and top-p keep."""
+def _total(own: Row, most: Value, maxima: Value, sums: Value) -> Value:
+    """Return the sum of the exponentials of a row, from the tables of the first pass."""
+    total = cute.Float32(0)
+    for s in range(cute.arch.thread_idx().x, own.count, own.config.threads):
+        total = total + sums[s] * _power(maxima[s], most, own)
+    cute.arch.sync_threads()  # The reduction uses the table of that of the first pass again.
+    return over_threads(total, _add, own.config.threads)
+
+
+def _filtered(own: Row, most: Value, top_k: Int, top_p: Value, least: Value, tables: tuple[Value, Value]) -> _Prefix:
+    """Return the prefix that top-k and top-p keep. ``tables`` are the maxima and sums of segments."""
     c, n = own.config, own.n
     key, ties, total = cute.Uint32(0), cute.Int32(0), cute.Float32(0)
     if "k" in c.filters:
@@ -236,7 +251,7 @@ def _filtered(own: Row, most: Value, top_k: Int, top_p: Value, least: Value) -> 
         ties = k - edge.above
         total = edge.mass + edge.each * ties.to(cute.Float32)
     elif "p" in c.filters:
-        total = _counts(own, most, [key], True)[0]
+        total = _total(own, most, *tables)
     if "p" in c.filters:
         wanted = cute.max(total * top_p, 2.0**-100)  # keeps the most probable token if top_p is 0
         other = _bisected(own, most, wanted, True, key)
@@ -406,7 +421,7 @@ def _by_passes(own: Row, top_k: Int, top_p: Value, min_p: Value, tables: tuple[V
         cute.arch.sync_warp()  # The reduction over several warps has a barrier.
     kept = _Prefix(cute.Uint32(0), cute.Int32(0), cute.Float32(0))
     if c.filters:
-        kept = _filtered(own, most, top_k, top_p, min_p)
+        kept = _filtered(own, most, top_k, top_p, min_p, (maxima, sums))
         _kept_pass(own, most, kept, sums, equals)
         cute.arch.sync_threads()
     token = cute.Int32(0)

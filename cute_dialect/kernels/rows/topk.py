@@ -178,20 +178,21 @@ def _add(a: Value, b: Value) -> Value:
 
 
 def counts(
-    own: Row, measure: Callable[[Value, Value], tuple[Value, Value]], candidates: list[Value], kind: type[Value]
+    own: Row, measure: Callable[[Value, Value], tuple[Value, ...]], candidates: list[Value], *kinds: type[Value]
 ) -> list[Value]:
     """Return the sums of the terms of elements whose keys are not less than candidates.
 
     Args:
-        measure: function of the elements of a lane and their segment that returns their keys and terms.
-        kind: type of the terms.
+        measure: function of the elements of a lane and their segment that returns their keys and one or more terms.
+        kinds: types of the terms. The sums of the first term come first.
     """
-    found = [kind(0) for _ in candidates]
+    pairs = [(i, c) for i in range(len(kinds)) for c in candidates]
+    found = [kinds[i](0) for i, _ in pairs]
     for s in range(cute.arch.warp_idx(), own.count, own.config.threads // 32):
         x = load(own, s).load()
-        keys, terms = measure(x, s)
-        zeros = cute.full(x.size, 0, kind)
-        found = [n + cute.where(keys >= c, terms, zeros).reduce(_add) for n, c in zip(found, candidates)]
+        keys, *terms = measure(x, s)
+        zeros = [cute.full(x.size, 0, kind) for kind in kinds]
+        found = [n + cute.where(keys >= c, terms[i], zeros[i]).reduce(_add) for n, (i, c) in zip(found, pairs)]
     return [over_threads(n, _add, own.config.threads) for n in found]
 
 
