@@ -127,9 +127,11 @@ def test_epilogue_is_rounded_once(epilogue: Epilogue, direct: bool) -> None:
 
 
 def of_ptxas(config: Sm100Config, chip: str, folder: Path) -> str:
-    """Return the report of ptxas for a kernel."""
-    (code,) = compile(sm100_gemm_text(config), chip=chip, emit="ptx", cache=False).artifact.code
-    (folder / "k.ptx").write_bytes(code)
+    """Return the report of ptxas for a kernel, whose shared memory must be that of the plan."""
+    artifact = compile(sm100_gemm_text(config), chip=chip, emit="ptx", cache=False).artifact
+    (code,), (kernel,) = artifact.code, artifact.manifest["kernels"]
+    assert config.shared_bytes <= kernel["dynamic_smem"] <= config.shared_bytes + 8
+    (folder / "k.ptx").write_text(code.ptx)
     ptxas = find_ptxas()
     assert ptxas is not None
     command = [ptxas, f"-arch={chip}", "-v", str(folder / "k.ptx"), "-o", str(folder / "k.cubin")]
