@@ -637,7 +637,7 @@ def conv(
     steps = Steps(config, grid)
     walked: Any = (lambda place: steps.steps(place.matrix)) if config.strided else k_tiles
     work = (ResidueWork if config.strided else WORK[work_of(config.gemm)])(config.gemm, tiles, walked, shared)
-    atoms = [x[0] if isinstance(x, tuple) else x for x in (tma_a, tma_b)]
+    atoms = [x if isinstance(x, cute.CopyAtom) else x[0] for x in (tma_a, tma_b)]
     if cute.arch.thread_idx().x == 0:
         for atom in (*atoms, *(atom for atom, _ in tmas_c.values())):
             cpasync.prefetch_descriptor(atom)
