@@ -1,5 +1,6 @@
 """The ``cute-prove`` program: proofs for all sizes.
 
+cute-prove gemm.mlir --kernel gemm
 cute-prove layout '(M,N):(1,M) == M*N:1'
 cute-prove layout 'injective (M,N):(1,S)' --where 'S >= M'
 """
@@ -7,13 +8,18 @@ cute-prove layout 'injective (M,N):(1,S)' --where 'S >= M'
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from cute_dialect.algebra import AlgebraError
+from cute_dialect.errors import CuteError
 from cute_dialect.symbolic.layouts import (
     Verdict,
     parse_condition,
@@ -24,6 +30,12 @@ from cute_dialect.symbolic.layouts import (
     symbols_of,
 )
 from cute_dialect.tools.command_line import new_parser
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from cute_dialect.prove.proof import Proof, Run
+    from cute_dialect.runtime.launch import CompiledModule
 
 EPILOG = """\
 cute-prove layout QUESTION decides a question about layouts whose extents and strides are symbols:
@@ -48,6 +60,26 @@ Exit status: 0 proved, 1 refuted, 2 not proved, 3 the question is not understood
 
 PROVED, REFUTED, NOT_PROVED, USAGE = range(4)
 
+KERNEL_EPILOG = """\
+cute-prove FILE asks whether the mbarriers, barriers, asynchronous copies and wgmma of a kernel are synchronized for
+every trip count of its loops.  It compiles FILE to base IR and visits all states of one block.
+
+    cute-prove gemm.mlir                             every kernel of the file
+    cute-prove gemm.mlir --kernel launch --in 64xKxf16 --in 128xKxf16 --in 64x128xf16
+
+proved       No race, deadlock or misuse of a barrier in shared memory, for all trip counts.  Assumptions are listed.
+refuted      A violation that the interpreter reproduces on the arguments of --in; the sizes, schedule and line follow.
+not proved   The op or pattern in the way, or a violation that the interpreter does not reproduce.
+
+--in describes the arguments as for cute-run.  A capital letter in a shape is a size that the replay varies.
+
+Exit status: 0 proved, 1 refuted, 2 not proved, 3 the command is not understood.  'cute-prove layout --help' explains
+questions about layouts.
+"""
+SIZES = (16, 32, 64, 128, 192, 256, 320, 384, 512)
+"""Values of the letters in the shapes of --in."""
+MOST_PROBLEMS = 16
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:  # type: ignore[override]
@@ -55,7 +87,26 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: error: {message}\n")
 
 
+def build_kernel_parser() -> argparse.ArgumentParser:
+    """Return the parser of ``cute-prove FILE``."""
+    parser = new_parser("cute-prove", "Prove the synchronization of kernels for all trip counts.", KERNEL_EPILOG)
+    parser.__class__ = _Parser
+    parser.add_argument("file", metavar="FILE", help="a file of MLIR")
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="a kernel, or the host function that launches it (default: all)"
+    )
+    parser.add_argument(
+        "--in", dest="inputs", action="append", default=[], metavar="SHAPE", help="an argument for the replay: 64xKxf16"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60, metavar="SECONDS", help="CPU time of the search (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON list with one verdict per kernel")
+    return parser
+
+
 def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of ``cute-prove layout``."""
     parser = new_parser("cute-prove", "Prove properties of layouts for all extents.", EPILOG)
     parser.__class__ = _Parser
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
@@ -102,9 +153,84 @@ def conditions_for(question: str, questions: Sequence[str], where: Sequence[str]
     return [w for w in where if is_about(w, question) or not any(is_about(w, q) for q in questions)]
 
 
+def problems_of(shapes: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the arguments of --in with numbers for the letters, small problems first.
+
+    >>> next(problems_of(["64xKxf16"]))
+    ('64x16xf16', ['64x16xf16'])
+    """
+    letters = sorted({part for shape in shapes for part in shape.split("x") if re.fullmatch("[A-Z]", part)})
+    every = sorted(itertools.product(SIZES, repeat=len(letters)), key=prod)
+    for values in every[:MOST_PROBLEMS]:
+        sizes = dict(zip(letters, map(str, values)))
+        made = ["x".join(sizes.get(part, part) for part in shape.split("x")) for shape in shapes]
+        yield ", ".join(made), made
+
+
+def _prove_kernels(options: argparse.Namespace) -> int:
+    """Run ``cute-prove FILE`` and return the exit status."""
+    from cute_dialect.pipelines import compile as compile_cute  # late: start-up
+    from cute_dialect.prove.proof import prove  # late: start-up
+
+    compiled = compile_cute(Path(options.file), emit="base")
+    kernels = _kernels_of(compiled, options.kernel)
+    if not kernels:
+        return USAGE
+    proofs: list[Proof] = []
+    for name in kernels:
+        module = cast("ModuleOp", compiled.lowered(name))
+        proofs.append(prove(module, name, _candidates(compiled, options), seconds=options.limit))
+    if options.json:
+        print(json.dumps([asdict(p) for p in proofs], indent=2))
+    else:
+        print("\n".join(map(str, proofs)))
+    verdicts = {p.verdict for p in proofs}
+    return REFUTED if "refuted" in verdicts else NOT_PROVED if "not proved" in verdicts else PROVED
+
+
+def _kernels_of(compiled: CompiledModule, name: str | None) -> list[str]:
+    """Return the kernels that a name selects: itself, or those that a host function launches."""
+    hosts = [h["name"] for h in compiled.manifest["hosts"]]
+    if name is None:
+        return list(compiled.names)
+    if name not in (*compiled.names, *hosts):
+        print(
+            f"cute-prove: --kernel {name}: no such kernel; the file has {', '.join([*compiled.names, *hosts])}",
+            file=sys.stderr,
+        )
+        return []
+    return list(dict.fromkeys(choice.kernel["name"] for choice in compiled.kernel(name).target.launches))
+
+
+def _candidates(compiled: CompiledModule, options: argparse.Namespace) -> Iterator[tuple[str, Run]]:
+    """Yield the runs on which a counterexample is replayed."""
+    if not options.inputs:
+        return
+    from cute_dialect.tools import cute_run  # late: start-up
+    from cute_dialect.tools.run_call import make_call, read_request, values_of  # late: start-up
+
+    kernel = ["--kernel", options.kernel] if options.kernel else []
+    for text, shapes in problems_of(options.inputs):
+        given = [word for shape in shapes for word in ("--in", shape)]
+        request = cute_run.build_parser().parse_args([options.file, "--device", "cpu", *kernel, *given])
+
+        def run(schedule: str, request: argparse.Namespace = request) -> object:
+            call = make_call(compiled, read_request(request), request)
+            return call.kernel(*values_of(call.arguments), device="cpu", checks=["race", "uninit"], schedule=schedule)
+
+        yield text, run
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``cute-prove`` and return the exit status, the worst of all questions."""
-    options = build_parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] != ["layout"]:
+        try:
+            return _prove_kernels(build_kernel_parser().parse_args(given))
+        except (CuteError, OSError) as e:
+            print(f"cute-prove: {e}", file=sys.stderr)
+            return USAGE
+    options = build_parser().parse_args(given)
     verdicts: list[Verdict] = []
     for question in options.questions:
         try:

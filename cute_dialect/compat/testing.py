@@ -5,6 +5,7 @@
     us = cute.testing.benchmark(compiled, workspace_generator=make_arguments, workspace_count=10, iterations=100)
     cute.testing.check(add, (a, b, c), {"c": a + b})        # every schedule of the interpreter, with race detection
     cute.testing.assert_equivalent(gemm, other, [(a, b, c)])        # exact equality of values over a prime field
+    cute.testing.prove(gemm, (a, b, c))         # no race and no deadlock in shared memory, for all trip counts
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
     from cute_dialect.interp.field import Algebra
     from cute_dialect.interp.validation.equivalence import Contents, Side, Verdict
     from cute_dialect.lang.values.signature_types import Array
+    from cute_dialect.prove.proof import Proof
 
 __all__ = [
     "CantImplementError", "JitArguments", "assert_", "assert_close", "assert_equivalent", "autotune_jit", "benchmark",
-    "check", "convert", "get_workspace_count", "tune",
+    "check", "convert", "get_workspace_count", "prove", "tune",
 ]  # fmt: skip
 
 _ROUNDS = 10
@@ -313,6 +315,40 @@ def assert_equivalent(
         raise UsageError(f'assert_equivalent: field and runs must be "auto" or positive integers, got {field}, {runs}')
     names = list(f.target.names if isinstance(f, Kernel) else inspect.signature(f).parameters)
     return [_equivalent(f, reference, problem, names, field, runs, bound, fixed, explain) for problem in problems]
+
+
+def prove(
+    f: Callable[..., object],
+    problem: Sequence[object],
+    *,
+    problems: Sequence[Sequence[object]] = (),
+    seconds: float = 60,
+) -> list[Proof]:
+    """Prove that the kernels of a host function are synchronized correctly for all trip counts of their loops.
+
+    Args:
+        f: the host function.
+        problem: arguments that select the specialization.
+        problems: arguments of further calls, on which a counterexample is replayed; ``problem`` comes first.
+        seconds: limit of CPU time per kernel.
+
+    Returns a proof per kernel, which is true if the kernel is proved; its text has the reason otherwise.
+    """
+    from cute_dialect.prove import proof  # late: start-up
+
+    compiled = cute.compile(f, *problem, device="cpu")
+    module = compiled.kernel(cpu=True).module
+
+    def candidate(arguments: Sequence[object]) -> tuple[str, Callable[[str], object]]:
+        shapes = ", ".join(str(tuple(x.shape)) for x in arguments if hasattr(x, "shape"))
+        return shapes, lambda schedule: compiled(
+            *map(_copied, arguments), device="cpu", checks=["race", "uninit"], schedule=schedule
+        )
+
+    return [
+        proof.prove(module.lowered(name), name, [candidate(p) for p in (problem, *problems)], seconds=seconds)
+        for name in module.names
+    ]
 
 
 def _equivalent(

@@ -101,6 +101,20 @@ def _only_computes(s: Statement) -> bool:
     return _ROWS.find(s.opcode) is not None or any(re.fullmatch(pattern, s.opcode) for pattern in _COMPUTING)
 
 
+def only_computes(code: str) -> bool:
+    """Return True if no statement of a text has an effect other than its result: no memory, order or branch."""
+    plain = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S).replace("\\n", " ").replace("\\t", " ")
+    for one in re.split(r"[;{}]\s*(?![^\[]*\])", re.sub(r"\{[^;{}]*\}", "R", plain)):
+        statement = re.sub(r"^@!?\S+\s+", "", one.strip())
+        if (
+            statement
+            and not statement.startswith(".reg")
+            and not _only_computes(Statement(statement.split()[0], (), ""))
+        ):
+            return False
+    return True
+
+
 def _wait_loop(text: Text) -> bool:
     """Compile a loop around one mbarrier.try_wait or test_wait. Returns False for any other text.
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 LAYERS = (
     "type_text", "errors", "exports", "files", "spaces", "algebra", "symbolic", "arch", "viz", "runtime", "tracebacks",
     "ir",
-    "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "lang", "compat", "kernels", "op",
+    "upstream", "dialect", "passes", "cute_nvgpu", "interp", "pipelines", "prove", "lang", "compat", "kernels", "op",
     "flash_attn", "flash_mla", "explore", "tools",
 )  # fmt: skip
 XDSL_FREE = LAYERS[: LAYERS.index("ir")]

@@ -1,0 +1,1 @@
+"""Proofs about the synchronization of kernels, for all trip counts."""

@@ -1,0 +1,407 @@
+"""Evaluation of the relevant ops of a kernel on abstract values, with questions about symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from cute_dialect.interp.errors import attr_of
+from cute_dialect.interp.instructions.moves import enum_word
+from cute_dialect.interp.types import stride_of, type_of
+from cute_dialect.prove.decisions import Interval, Restart, is_above, lowest, threshold
+from cute_dialect.prove.facts import Actor, Facts
+from cute_dialect.prove.program import Program
+from cute_dialect.prove.state import ALL_LANES, State, Warp
+from cute_dialect.prove.values import (
+    PREDICATES,
+    UNKNOWN,
+    Accumulator,
+    Argument,
+    Base,
+    Counter,
+    Linear,
+    Struct,
+    Terms,
+    Value,
+    compare,
+    compute,
+    symbol,
+    uniform,
+    wrapped,
+)
+from cute_dialect.prove.verdict import NotProved
+
+_WIDENING = (
+    "arith.extsi",
+    "arith.extui",
+    "arith.trunci",
+    "arith.index_cast",
+    "arith.index_castui",
+    "llvm.ptrtoint",
+    "llvm.inttoptr",
+    "llvm.sext",
+    "llvm.zext",
+    "llvm.trunc",
+)
+_SAME = ("llvm.addrspacecast", "builtin.unrealized_conversion_cast", "llvm.freeze", "llvm.intr.ssa.copy", "ub.freeze")
+_DYNAMIC = -(2**31)
+_NOTHING = State(Facts(0))  # Values that depend on the thread alone ask no questions.
+
+
+@dataclass
+class Learned:
+    """Facts about a kernel that a search finds, and that change how it compares states. They only grow.
+
+    Attributes:
+        classes: Lanes of each warp that always act together, as masks.
+        unit: Bytes of the smallest piece of shared memory that accesses distinguish.
+        minimum: Least values of symbols, assumed.
+        loop_bases: Bases of loops of unknown length.
+        outer: Loops of unknown length that contain such loops, and their bases.
+        askers: Ops that compare a base with a number that is not relative to its loop.
+        modulus: Divisors of induction variables, by base.
+        threshold: Largest numbers that induction variables are compared with, by base.
+        holders: Number of the bit of each holder of facts.
+    """
+
+    classes: dict[int, list[int]] = field(default_factory=dict)
+    unit: int = 16
+    minimum: dict[Terms, int] = field(default_factory=dict)
+    loop_bases: set[Terms] = field(default_factory=set)
+    outer: set[Operation] = field(default_factory=set)
+    outer_bases: set[Terms] = field(default_factory=set)
+    askers: dict[Operation, set[Terms]] = field(default_factory=dict)
+    modulus: dict[Terms, int] = field(default_factory=dict)
+    threshold: dict[Terms, int] = field(default_factory=dict)
+    holders: dict[Actor, int] = field(default_factory=dict)
+
+
+class Evaluator:
+    """Computes the values of one warp. Questions about symbols go to the decisions of the state."""
+
+    def __init__(self, program: Program, learned: Learned) -> None:
+        self.program, self.learned = program, learned
+        self._entry = program.kernel.regions[0].block
+        self._fixed: dict[tuple[int, SSAValue], Value] = {}
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def base(self, w: Warp, terms: Terms) -> Base:
+        """Return the base of a sum of symbols as a warp sees it now."""
+        varies = terms in self.learned.loop_bases and terms not in self.learned.outer_bases
+        return terms, w.tile if varies else None
+
+    def is_positive(self, s: State, w: Warp, difference: Linear, op: Operation, relative: Base | None = None) -> bool:
+        """Return True if a sum is positive. Raises Undecided if earlier decisions do not tell.
+
+        Args:
+            op: The op that asks.
+            relative: The loop whose induction variable is part of the constant, if any.
+        """
+        terms, bound, positive = threshold(difference)
+        base = self.base(w, terms)
+        if base != relative:
+            if terms not in self.learned.askers.setdefault(op, set()):
+                self.learned.askers[op].add(terms)
+                raise Restart
+            if base in s.shifted:
+                raise NotProved("asks for a trip count that other warps have already passed", op)
+        return is_above(s.decisions, base, bound, self.learned.minimum) is positive
+
+    def concrete(self, s: State, w: Warp, value: Value, op: Operation) -> Value:
+        """Return the number that a symbol is, if decisions bound it on both sides."""
+        if not isinstance(value, Linear) or len(value.terms) != 1 or value.terms[0][1] < 0:
+            return value
+        terms = ((value.terms[0][0], 1),)
+        interval: Interval = s.decisions.get(self.base(w, terms), (lowest(terms, self.learned.minimum), None))
+        low, high = interval
+        if low is None or high is None:
+            return value
+        for guess in range(low, high):
+            if not self.is_positive(s, w, Linear(terms, -guess), op):
+                return guess * value.terms[0][1] + value.const
+        return high * value.terms[0][1] + value.const
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def get(self, w: Warp, value: SSAValue) -> Value:
+        """Return the value that a warp has computed."""
+        got = w.env.get(value)
+        if got is not None:
+            return got
+        if self.program.is_invariant(value):
+            return self._invariant(w, value)
+        if isinstance(value, BlockArgument) and value.block is self._entry:
+            if str(value.type).startswith("!llvm.struct"):
+                return Argument(value.index)
+            return symbol(("argument", value.index, ()))
+        return UNKNOWN
+
+    def _invariant(self, w: Warp, value: SSAValue) -> Value:
+        """Return a value that depends on the thread alone, computed on first use."""
+        key = (w.number, value)
+        got = self._fixed.get(key)
+        if got is None:
+            assert isinstance(value.owner, Operation)
+            got = self._fixed[key] = self.evaluate(_NOTHING, w, value.owner, ALL_LANES)
+        return got
+
+    def evaluate(self, s: State, w: Warp, op: Operation, active: int) -> Value:
+        """Return the result of a relevant op."""
+        name = op.name
+        x = [self.get(w, v) for v in op.operands]
+        if name in ("arith.constant", "llvm.mlir.constant", "index.constant"):
+            literal = attr_of(op, "value")
+            return int(literal.value.data) if isinstance(literal, IntegerAttr) else UNKNOWN
+        if name in ("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison"):
+            return Struct() if str(op.results[0].type).startswith("!llvm.struct") else UNKNOWN
+        if name == "llvm.mlir.addressof":
+            symbol_name = getattr(getattr(attr_of(op, "global_name"), "root_reference", None), "data", "")
+            return self.program.symbols.get(symbol_name, UNKNOWN)
+        if name.startswith("nvvm.read.ptx.sreg."):
+            return self._register(w, name.removeprefix("nvvm.read.ptx.sreg."))
+        if name == "nvvm.elect.sync":
+            first = (active & -active).bit_length() - 1
+            return np.asarray(np.arange(32) == first, np.int64)
+        if name == "nvvm.shfl.sync":
+            return self._shuffle(op, x)
+        if name in _SAME or (name == "llvm.bitcast" and str(op.operands[0].type).startswith("!llvm.ptr")):
+            return x[0]
+        if name in _WIDENING:
+            return self._widen(op, x[0])
+        if name == "llvm.getelementptr":
+            return self._element(op, x)
+        if name == "llvm.extractvalue":
+            got = _extract(x[0], _path(op))
+            if isinstance(x[0], Argument) and str(op.results[0].type).startswith("!llvm.struct"):
+                return Argument(x[0].index, x[0].path + _path(op))
+            return got
+        if name == "llvm.insertvalue":
+            return _insert(x[1], x[0], _path(op))
+        if name in ("arith.select", "llvm.select"):
+            return self._select(x)
+        if name == "arith.cmpi":
+            return self._compare(s, w, op, x)
+        if name.startswith("arith.") and len(x) == 2 and len(op.results) == 1:
+            return self._binary(s, w, op, x)
+        return UNKNOWN
+
+    def _register(self, w: Warp, name: str) -> Value:
+        if name == "tid.x":
+            return w.lanes
+        if name in ("tid.y", "tid.z"):
+            return 0
+        if name == "laneid":
+            return w.lanes & 31
+        if name == "warpid":
+            return w.number
+        if name == "ntid.x":
+            return self.program.threads
+        if name in ("ntid.y", "ntid.z"):
+            return 1
+        if name.startswith(("ctaid.", "nctaid.")):
+            return symbol(("register", name))
+        return UNKNOWN
+
+    def _shuffle(self, op: Operation, x: Sequence[Value]) -> Value:
+        value, lane = x[1], x[2]
+        if isinstance(value, (int, Linear)):
+            return value
+        if enum_word(attr_of(op, "kind")) == "idx" and isinstance(value, np.ndarray) and isinstance(lane, int):
+            return int(value[lane & 31]) if x[3] == 31 else UNKNOWN
+        return UNKNOWN
+
+    def _widen(self, op: Operation, value: Value) -> Value:
+        source, target = (width_of(v.type) for v in (op.operands[0], op.results[0]))
+        if isinstance(value, (int, np.ndarray)):
+            if op.name in ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr"):
+                value = value & ((1 << min(source, 63)) - 1) if source < 64 else value
+            elif source == 1 and op.name in ("arith.extsi", "llvm.sext"):
+                value = -value
+            got = wrapped(value, target) if target < 64 or isinstance(value, int) else value
+            return got
+        return value
+
+    def _element(self, op: Operation, x: Sequence[Value]) -> Value:
+        kind, indices = attr_of(op, "elem_type"), attr_of(op, "rawConstantIndices")
+        raw = [int(i) for i in indices.get_values()]
+        if kind is None or len(raw) != 1:
+            return UNKNOWN
+        index = x[1] if raw[0] == _DYNAMIC else raw[0]
+        base = x[0]
+        if isinstance(index, Counter) and isinstance(base, int):
+            raise NotProved("an address depends on the iteration of a loop of unknown length", op)
+        if isinstance(base, (int, np.ndarray)) and isinstance(index, (int, np.ndarray)):
+            return base + stride_of(kind) * index
+        return UNKNOWN
+
+    def _select(self, x: Sequence[Value]) -> Value:
+        c, one, other = x
+        if isinstance(c, int):
+            return one if c else other
+        numbers = (int, np.ndarray)
+        if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
+            return uniform(np.where(c, one, other))
+        return UNKNOWN
+
+    def _compare(self, s: State, w: Warp, op: Operation, x: Sequence[Value]) -> Value:
+        predicate = int(attr_of(op, "predicate").value.data)
+        a, b = x
+        if isinstance(a, (int, np.ndarray)) and isinstance(b, (int, np.ndarray)):
+            return compare(predicate, a, b, width_of(op.operands[0].type))
+        symbolic = (int, Linear, Counter)
+        if not isinstance(a, symbolic) or not isinstance(b, symbolic):
+            return UNKNOWN
+        word = PREDICATES[predicate]
+        if word in ("==", "!="):
+            above = self._above(s, w, a, b, op)
+            equal = not above and not self._above(s, w, b, a, op)
+            return int(equal == (word == "=="))
+        if word in (">", "<="):
+            return int(self._above(s, w, a, b, op) == (word == ">"))
+        return int(self._above(s, w, b, a, op) == (word == "<"))
+
+    def _above(self, s: State, w: Warp, a: int | Linear | Counter, b: int | Linear | Counter, op: Operation) -> bool:
+        """Return True if a > b."""
+        if isinstance(a, Counter) and isinstance(b, Counter):
+            if a.loop != b.loop or a.slope != b.slope:
+                raise NotProved("compares the iterations of two loops", op)
+            return a.value > b.value
+        counter = a if isinstance(a, Counter) else b if isinstance(b, Counter) else None
+        other = b if counter is a else a
+        if counter is not None and isinstance(other, int):
+            self._limit(w, counter, other, op)
+        relative = None
+        if counter is not None and isinstance(other, Linear):
+            if counter.slope != 1:
+                raise NotProved("compares a quotient of an iteration with a symbol", op)
+            relative = counter.loop
+        left, right = (v.value if isinstance(v, Counter) else v for v in (a, b))
+        difference = (left if isinstance(left, Linear) else Linear((), left)) - right
+        if isinstance(difference, int):
+            return difference > 0
+        terms, _, _ = threshold(difference)
+        if relative is not None and self.base(w, terms) != relative:
+            raise NotProved("compares the iteration of a loop with another symbol than its bound", op)
+        return self.is_positive(s, w, difference, op, relative)
+
+    def _limit(self, w: Warp, counter: Counter, bound: int, op: Operation) -> None:
+        """Keep the iterations of a loop apart up to a number that they are compared with."""
+        frame = next((f for f in w.frames if f.loop == counter.loop), None)
+        if frame is None or counter.slope <= 0:
+            raise NotProved("compares an iteration of a loop that has ended, or that counts down", op)
+        terms = counter.loop[0]
+        offset = abs(counter.value - counter.slope * frame.position)
+        need = int((abs(bound) + offset + 1) / counter.slope) + 2
+        if self.learned.threshold.get(terms, -1) < need:
+            self.learned.threshold[terms] = need
+            raise Restart
+
+    def _divisor(self, counter: Counter, by: int) -> None:
+        """Keep the iterations of a loop apart modulo what a quotient or remainder needs."""
+        terms = counter.loop[0]
+        step = Fraction(by) / counter.slope
+        need = lcm(self.learned.modulus.get(terms, 1), step.numerator)
+        if need != self.learned.modulus.get(terms, 1):
+            self.learned.modulus[terms] = need
+            raise Restart
+
+    def _binary(self, s: State, w: Warp, op: Operation, x: Sequence[Value]) -> Value:
+        name, width = op.name.removeprefix("arith."), width_of(op.results[0].type)
+        a, b = x
+        if isinstance(a, (int, np.ndarray)) and isinstance(b, (int, np.ndarray)):
+            return compute(name, a, b, width)
+        for known, other in ((a, b), (b, a)):
+            if name == "andi" and isinstance(known, int) and known == 0:
+                return 0
+            if name == "ori" and width == 1 and isinstance(known, int) and known == 1:
+                return 1
+            if name in ("andi", "muli") and width == 1 and isinstance(known, int) and known == 1:
+                return other
+        if isinstance(a, Counter) or isinstance(b, Counter):
+            return self._count(op, name, a, b)
+        if not isinstance(a, (int, Linear)) or not isinstance(b, (int, Linear)):
+            return UNKNOWN
+        if name in ("addi", "subi"):
+            left = a if isinstance(a, Linear) else Linear((), a)
+            return left + b if name == "addi" else left - b
+        if name == "muli" and (isinstance(a, int) or isinstance(b, int)):
+            return a * b if isinstance(a, Linear) else b * a  # type: ignore[operator]
+        if name in ("minui", "minsi", "maxui", "maxsi"):
+            return (
+                (b if self._above(s, w, a, b, op) else a)
+                if "min" in name
+                else (a if self._above(s, w, a, b, op) else b)
+            )
+        a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
+        if isinstance(a, int) and isinstance(b, int):
+            return compute(name, a, b, width)
+        if name == "shli" and isinstance(b, int) and isinstance(a, Linear):
+            return a * (1 << b)
+        return symbol((name, a, b))
+
+    def _count(self, op: Operation, name: str, a: Value, b: Value) -> Value:
+        """Compute with an induction variable of a loop of unknown length."""
+        if isinstance(a, Counter) and isinstance(b, Counter) and a.loop == b.loop and name in ("addi", "subi"):
+            sign = 1 if name == "addi" else -1
+            value, slope = a.value + sign * b.value, a.slope + sign * b.slope
+            return Counter(a.loop, value, slope) if slope else value
+        if isinstance(b, Counter) and isinstance(a, int) and name in ("addi", "muli"):
+            a, b = b, a
+        if not isinstance(a, Counter) or not isinstance(b, int):
+            return UNKNOWN
+        if name in ("addi", "subi"):
+            return Counter(a.loop, a.value + (b if name == "addi" else -b), a.slope)
+        if name == "muli" or (name == "shli" and 0 <= b < 32):
+            factor = b if name == "muli" else 1 << b
+            return Counter(a.loop, a.value * factor, a.slope * factor) if factor else 0
+        by = 1 << b if name in ("shrui", "shrsi") and 0 <= b < 32 else b
+        if name in ("shrui", "shrsi", "divui", "divsi", "floordivsi") and by > 0 and a.value >= 0:
+            self._divisor(a, by)
+            return Counter(a.loop, a.value // by, a.slope / by)
+        if name == "andi" and b > 0 and b & (b + 1) == 0:
+            self._divisor(a, b + 1)
+            return a.value & b
+        if name in ("remui", "remsi") and by > 0 and a.value >= 0:
+            self._divisor(a, by)
+            return a.value % by
+        return UNKNOWN
+
+
+def width_of(kind: Attribute) -> int:
+    """Return the bits of an integer type, 64 for a pointer or index."""
+    return kind.width.data if isinstance(kind, IntegerType) else 64
+
+
+def size_in_bytes(kind: Attribute) -> int:
+    """Return the bytes that a load or store of a type accesses."""
+    found = type_of(kind)
+    return found.size
+
+
+def _path(op: Operation) -> tuple[int, ...]:
+    return tuple(int(i) for i in attr_of(op, "position").get_values())
+
+
+def _extract(value: Value, path: tuple[int, ...]) -> Value:
+    if isinstance(value, Struct):
+        got = value.extract(path)
+        return UNKNOWN if isinstance(got, Struct) and not got.fields else got
+    if isinstance(value, Argument):
+        return symbol(("argument", value.index, value.path + path))
+    if isinstance(value, Accumulator):
+        return Accumulator(value.number, False)
+    return UNKNOWN
+
+
+def _insert(value: Value, struct: Value, path: tuple[int, ...]) -> Value:
+    registers = [v for v in (value, struct) if isinstance(v, Accumulator)]
+    if registers:
+        return Accumulator(max(r.number for r in registers), False)
+    return struct.insert(path, value) if isinstance(struct, Struct) else UNKNOWN

@@ -1,0 +1,58 @@
+"""Shared decisions about symbolic trip counts.
+
+A loop `for i = 0 to k_tiles` asks "is k_tiles > i?". The first role that asks splits the proof into two cases. The
+answer is an interval of `k_tiles` that all roles share, so all of them see the same trip count. A base whose loops are
+inside an outer loop of unknown length, such as the loop over the tiles of a persistent kernel, has one interval per
+iteration of the outer loop: trip counts that differ between tiles include those that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cute_dialect.prove.values import Base, Linear, Terms, normalized
+
+Interval = tuple[int | None, int | None]
+
+
+class Undecided(Exception):
+    """A question that no earlier decision answers: is the value of `base` above `bound`?"""
+
+    def __init__(self, base: Base, bound: int) -> None:
+        super().__init__(base, bound)
+        self.base, self.bound = base, bound
+
+
+class Restart(Exception):
+    """The search learned something that changes how states are compared, and must start again."""
+
+
+def lowest(terms: Terms, minimum: Mapping[Terms, int]) -> int | None:
+    """Return the least value of a sum of sizes, which are not negative. None if it may be negative."""
+    if terms in minimum:
+        return minimum[terms]
+    return 0 if all(factor > 0 for _, factor in terms) else None
+
+
+def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum: Mapping[Terms, int]) -> bool:
+    """Return True if the value of a base is above `bound`. Raises Undecided if both are possible."""
+    low, high = decisions.get(base, (lowest(base[0], minimum), None))
+    if low is not None and low > bound:
+        return True
+    if high is not None and high <= bound:
+        return False
+    raise Undecided(base, bound)
+
+
+def split(decisions: dict[Base, Interval], question: Undecided, minimum: Mapping[Terms, int], answer: bool) -> None:
+    """Record the answer to a question."""
+    low, high = decisions.get(question.base, (lowest(question.base[0], minimum), None))
+    decisions[question.base] = (question.bound + 1, high) if answer else (low, question.bound)
+
+
+def threshold(difference: Linear) -> tuple[Terms, int, bool]:
+    """Return (T, bound, positive): "difference > 0" is "T > bound" if `positive`, and its negation otherwise."""
+    terms, factor, const = normalized(difference)
+    if factor > 0:
+        return terms, -const // factor, True
+    return terms, -(-const // -factor) - 1, False

@@ -1,0 +1,961 @@
+"""The abstract machine: steps of warps on base IR, with the checks of the protocol.
+
+Each step mirrors the semantics of the instruction in `interp`: what it waits for, its accesses, and whom it orders.
+A step returns False if it has to wait; it has then changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from cute_dialect.interp.errors import attr_of
+from cute_dialect.interp.instructions.matrix import shape_of
+from cute_dialect.interp.instructions.moves import enum_word
+from cute_dialect.interp.machine.wgmma import Instruction, Shape, operand_units
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
+from cute_dialect.prove.arithmetic import Evaluator, Learned, size_in_bytes
+from cute_dialect.prove.decisions import Restart
+from cute_dialect.prove.effects import segment_sizes, signals, wait_count
+from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
+from cute_dialect.prove.program import Program
+from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
+from cute_dialect.prove.values import UNKNOWN, Accumulator, Counter, Lanes, Linear, Terms, Value, symbol
+from cute_dialect.prove.verdict import NotProved, Violation
+
+if TYPE_CHECKING:
+    from cute_dialect.interp.errors import OpInfo
+
+MOST_STEPS = 400_000
+"""Steps between two decisions. Loops of known length end, so more than that means a loop that never blocks."""
+
+
+class Machine(Evaluator):
+    """Runs the warps of a block."""
+
+    def __init__(self, program: Program, learned: Learned) -> None:
+        super().__init__(program, learned)
+        self.sites: dict[tuple[str, Actor], Operation] = {}
+        self.trace: list[tuple[int, Operation]] | None = None
+        self._masks: dict[object, int] = {}
+        self._accessed: dict[object, list[tuple[int, int]]] = {}
+        self._plans: dict[Operation, tuple[Callable[..., bool] | None, Callable[..., None] | None]] = {}
+        for w in range(program.threads // 32):
+            learned.classes.setdefault(w, [ALL_LANES])
+        self._bits: dict[tuple[int, int], tuple[int, int]] = {}
+        everyone = 0
+        for w, classes in sorted(learned.classes.items()):
+            for c, lanes in enumerate(classes):
+                bit = self._bit(("all", w, lanes))
+                own = self._bit(("own", w, lanes)) if lanes.bit_count() > 1 else bit
+                self._bits[w, c] = (bit, own)
+                everyone |= bit
+        self.everyone = everyone
+
+    def start(self) -> State:
+        """Return the state at the launch of a block."""
+        s = State(Facts(self.everyone))
+        warps = self.program.threads // 32
+        each = min(255, 65536 // self.program.threads // 8 * 8)
+        s.pool = 65536 - each * self.program.threads
+        for n in range(warps):
+            w = Warp(n, np.arange(32, dtype=np.int64) + 32 * n)
+            w.registers = each
+            w.frames.append(self._frame(self.program.kernel.regions[0].block, None, ALL_LANES))
+            s.warps.append(w)
+        return s
+
+    def _frame(self, block: Block, op: Operation | None, lanes: int, partial: int = 0) -> Frame:
+        return Frame(block, self.program.ops(block), op, lanes, partial=partial)
+
+    # -- holders of facts ---------------------------------------------------------------------------------------------
+
+    def _bit(self, holder: Actor) -> int:
+        return 1 << self.learned.holders.setdefault(holder, len(self.learned.holders))
+
+    def classes_of(self, w: Warp, lanes: int) -> list[int]:
+        """Return the classes that make up some lanes. Raises Restart if they split a class."""
+        classes = self.learned.classes[w.number]
+        out: list[int] = []
+        for c, members in enumerate(classes):
+            if members & lanes == members:
+                out.append(c)
+            elif members & lanes:
+                classes[c : c + 1] = [members & lanes, members & ~lanes]
+                raise Restart
+        return out
+
+    def _separate(self, w: Warp) -> None:
+        """Distinguish all lanes of a warp."""
+        self.learned.classes[w.number] = [1 << i for i in range(32)]
+        raise Restart
+
+    def sources(self, w: Warp, classes: Sequence[int]) -> int:
+        """Return the bits of what some classes release together."""
+        out = 0
+        for c in classes:
+            bit, own = self._bits[w.number, c]
+            out |= bit | own
+        return out
+
+    def targets(self, w: Warp, classes: Sequence[int]) -> int:
+        """Return the bits of classes that learn something."""
+        out = 0
+        for c in classes:
+            out |= self._bits[w.number, c][0]
+        return out
+
+    # -- shared memory ------------------------------------------------------------------------------------------------
+
+    def place(self, offset: int) -> str:
+        """Return the name of a place in shared memory for messages."""
+        return f"shared memory byte {offset}{self.program.names.place(offset)}"
+
+    def units(self, offsets: Sequence[int], nbytes: int, op: Operation) -> int:
+        """Return the mask of units of accesses of `nbytes` bytes."""
+        key = (tuple(offsets), nbytes)
+        got = self._masks.get(key)
+        if got is None:
+            unit = self.learned.unit
+            got = 0
+            for at in set(offsets):
+                if not 0 <= at <= self.program.shared_size - nbytes:
+                    raise Violation("oob", f"access of {nbytes} bytes at {self.place(at)}, out of bounds", op)
+                while at % unit or nbytes % unit:
+                    unit //= 2
+                if unit != self.learned.unit:
+                    self.learned.unit = unit
+                    raise Restart
+                got |= ((1 << (nbytes // unit)) - 1) << (at // unit)
+            self._masks[key] = got
+        return got
+
+    def offset(self, value: Value, lanes: int, op: Operation, what: str) -> int:
+        """Return the byte offset of an address that all active lanes share."""
+        if isinstance(value, np.ndarray):
+            active = value[lane_array(lanes)]
+            value = int(active[0]) if len(active) and (active == active[0]).all() else UNKNOWN
+        if not isinstance(value, int):
+            raise NotProved(f"{what} is not known", op, _why_unknown(value))
+        return value - SMEM_ORIGIN
+
+    def number(self, value: Value, lanes: int, op: Operation, what: str) -> int:
+        """Return an integer that all active lanes share."""
+        return self.offset(value, lanes, op, what) + SMEM_ORIGIN
+
+    def access(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
+        """Check and record an access that class c of a warp makes or issues."""
+        kind, actor = record.kind, record.actor
+        bit, own = self._bits[w.number, c]
+        if kind == READ and (missing := mask & ~s.facts.written()):
+            at = (missing & -missing).bit_length() - 1
+            raise Violation(
+                "uninit", f"{what} reads {self.place(at * self.learned.unit)}, which nothing has written", op
+            )
+        for earlier, common in s.facts.conflicts(kind, mask):
+            known, fenced = earlier.known, earlier.fenced
+            if not known & bit:
+                if known & own:
+                    self._separate(w)
+                self._race(earlier, common, kind, op, what)
+            if record.is_async and earlier.kind == WRITE and not earlier.is_async and not fenced & bit:
+                if fenced & own:
+                    self._separate(w)
+                at = (common & -common).bit_length() - 1
+                raise Violation(
+                    "race",
+                    f"{what} uses {self.place(at * self.learned.unit)}, which a thread has written, but no "
+                    "fence.proxy.async makes the write visible to asynchronous copies",
+                    op,
+                    self.sites.get((earlier.kind, earlier.actor)),
+                )
+        if actor[0] == "thread":
+            record = record._replace(known=own)
+        s.facts.add(record, mask)
+        self.sites[kind, actor] = op
+
+    def _race(self, earlier: Record, common: int, kind: str, op: Operation, what: str) -> None:
+        at = (common & -common).bit_length() - 1
+        verb = "reads" if kind == READ else "writes"
+        raise Violation(
+            "race",
+            f"{what} {verb} {self.place(at * self.learned.unit)}, not ordered after the {_describe(earlier)}",
+            op,
+            self.sites.get((earlier.kind, earlier.actor)),
+        )
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def advance(self, s: State, w: Warp, single: bool = False) -> bool:
+        """Run a warp until it has to wait or ends. Return True if it took a step.
+
+        Args:
+            single: Stop after one step that other warps can see.
+        """
+        moved = False
+        budget = MOST_STEPS
+        while w.frames:
+            budget -= 1
+            if not budget:
+                raise NotProved("a loop does not end, or is too long to follow", w.frames[-1].op)
+            f = w.frames[-1]
+            if f.undecided:
+                self._iterate(s, w, f)
+                continue
+            op = f.ops[f.index]
+            step, control = self._plan(op)
+            if control is not None:
+                control(s, w, f, op)
+                if not w.frames:
+                    return True
+            elif step is not None:
+                waiting = w.joined
+                if not step(s, w, op, f.lanes):
+                    return moved or w.joined is not waiting  # An arrival that has to wait is a step, too.
+                if self.trace is not None:
+                    self.trace.append((w.number, op))
+                f.index += 1
+                moved = True
+                if single:
+                    return True
+            else:
+                w.env[op.results[0]] = self.evaluate(s, w, op, f.lanes)
+                f.index += 1
+        return moved
+
+    def _plan(self, op: Operation) -> tuple[Callable[..., bool] | None, Callable[..., None] | None]:
+        """Return what an op does: a step, control flow, or neither for a computation."""
+        got = self._plans.get(op)
+        if got is None:
+            effect = self.program.effects.get(op)
+            step = None if effect is None else getattr(self, f"_do_{effect.kind}")
+            control = {"scf.yield": self._leave, "scf.if": self._branch, "scf.for": self._enter}.get(op.name)
+            if op.name.endswith(".return"):
+                control = self._return
+            got = self._plans[op] = (step, control)
+        return got
+
+    def _return(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+        w.frames.pop()
+        self._ends(s, w)
+
+    def _branch(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+        c = self.get(w, op.operands[0])
+        has_effect = op in self.program.scopes
+        if isinstance(c, np.ndarray):
+            chosen = mask_of(c) & f.lanes
+            if chosen in (0, f.lanes):
+                c = int(chosen != 0)
+        if isinstance(c, np.ndarray):
+            other = op.regions[1].blocks
+            if other and any(o in self.program.effects for o in op.regions[1].walk()):
+                if any(o in self.program.effects for o in op.regions[0].walk()):
+                    raise NotProved("the lanes of a warp take both sides of a branch", op)
+                f.index += 1
+                w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~mask_of(c), 2))
+                return
+            w.frames.append(self._frame(op.regions[0].block, op, f.lanes & mask_of(c), 1))
+            f.index += 1
+            return
+        if not isinstance(c, int):
+            if has_effect:
+                raise NotProved("a branch depends on a value that is not known", op, _why_unknown(c))
+            for r in op.results:
+                w.env[r] = UNKNOWN
+            f.index += 1
+            return
+        f.index += 1
+        region = op.regions[0 if c else 1]
+        if region.blocks:
+            w.frames.append(self._frame(region.block, op, f.lanes))
+
+    def _enter(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+        lower, upper, step = (self.get(w, v) for v in op.operands[:3])
+        bounds = (lower, upper, step)
+        new = self._frame(op.regions[0].block, op, f.lanes)
+        new.bounds, new.undecided = bounds, True
+        for arg, v in zip(op.regions[0].block.args[1:], op.operands[3:]):
+            if arg in self.program.relevant:
+                w.env[arg] = self.get(w, v)
+        f.index += 1
+        w.frames.append(new)
+
+    def _iterate(self, s: State, w: Warp, f: Frame) -> None:
+        """Decide whether a loop goes on."""
+        op = f.op
+        assert op is not None and f.bounds is not None
+        lower, upper, step = f.bounds
+        iv: Value
+        if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+            iv = lower + f.at * step
+            goes = iv < upper
+        else:
+            goes, iv = self._question(s, w, f, op)
+        f.undecided = False
+        args = op.regions[0].block.args
+        if goes:
+            f.index = 0
+            w.env[args[0]] = iv
+            if f.loop is not None and op in self.learned.outer:
+                w.tile = f.position
+            return
+        for r, arg in zip(op.results, args[1:]):
+            if r in self.program.relevant:
+                w.env[r] = self.get(w, arg)
+        if f.loop is not None and op in self.learned.outer:
+            w.tile = f.position
+        self._forget(w, f)
+        w.frames.pop()
+
+    def _question(self, s: State, w: Warp, f: Frame, op: Operation) -> tuple[bool, Value]:
+        """Ask whether a loop with a symbolic bound goes on."""
+        assert f.bounds is not None
+        lower, upper, step = f.bounds
+        known = (int, Linear)
+        if not isinstance(lower, known) or not isinstance(upper, known) or not isinstance(step, known):
+            raise NotProved("the bounds of a loop are not known", op, _why_unknown(upper))
+        lower, upper, step = (self.concrete(s, w, v, op) for v in (lower, upper, step))
+        f.bounds = (lower, upper, step)
+        assert isinstance(lower, known) and isinstance(upper, known) and isinstance(step, known)
+        first, pace = 0, 1
+        if isinstance(lower, int) and isinstance(step, int) and isinstance(upper, Linear):
+            if step <= 0:
+                raise NotProved("a loop has a step that is not positive", op)
+            first, pace, trips = lower, step, upper
+        elif isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+            return lower + f.at * step < upper, lower + f.at * step
+        else:
+            grain = step
+            if isinstance(step, Linear):
+                if len(step.terms) != 1 or step.const:
+                    raise NotProved("a loop has a step that is a sum", op)
+                atom, pace = step.terms[0]
+                grain = symbol(atom)
+                parts = dict(lower.terms) if isinstance(lower, Linear) else {}
+                first = parts.get(atom, 0)
+                lower = lower - grain * first if isinstance(lower, Linear) else lower
+            span = (upper if isinstance(upper, Linear) else Linear((), upper)) - lower
+            if grain == 1 and isinstance(span, Linear):
+                trips = span
+            else:
+                trips = symbol(("trips", span, grain))
+        at = first + pace * f.at
+        if first < 0:
+            raise NotProved("a loop of unknown length begins below zero", op)
+        if len(trips.terms) != 1 or trips.terms[0][1] != 1:
+            trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
+        difference = trips - at
+        assert isinstance(difference, Linear)
+        self._learn_loop(w, f, op, trips.terms)
+        base = self.base(w, trips.terms)
+        goes = self.is_positive(s, w, difference, op, base if f.at else None)
+        f.loop, f.position = base, at
+        return goes, Counter(base, at) if isinstance(f.bounds[0], int) and isinstance(f.bounds[2], int) else UNKNOWN
+
+    def _learn_loop(self, w: Warp, f: Frame, op: Operation, terms: Terms) -> None:
+        learned = self.learned
+        size = len(learned.loop_bases) + len(learned.outer)
+        learned.loop_bases.add(terms)
+        outer = next((g for g in w.frames[:-1] if g.loop is not None), None)
+        if outer is not None and outer.op is not None and outer.loop is not None:
+            learned.outer.add(outer.op)
+            learned.outer_bases.add(outer.loop[0])
+        if len(learned.loop_bases) + len(learned.outer) != size:
+            raise Restart
+
+    def _leave(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+        values = [self.held(w, v) if v in self.program.pending else self.get(w, v) for v in op.operands]
+        parent = f.op
+        assert parent is not None
+        if parent.name == "scf.for":
+            for arg, v in zip(parent.regions[0].block.args[1:], values):
+                if arg in self.program.relevant:
+                    w.env[arg] = v
+            for o in f.ops:
+                for r in o.results:
+                    w.env.pop(r, None)
+            f.at += 1
+            f.undecided = True
+            return
+        for r, v in zip(parent.results, values):
+            if r in self.program.relevant:
+                w.env[r] = self._merge(s, w, f, parent, r.index, v) if f.partial else v
+        self._forget(w, f)
+        w.frames.pop()
+
+    def _merge(self, s: State, w: Warp, f: Frame, op: Operation, index: int, value: Value) -> Value:
+        """Return a result of an scf.if that only some lanes have entered."""
+        other = op.regions[1 if f.partial == 1 else 0].block
+        last = other.last_op
+        assert last is not None
+        v = last.operands[index]
+        for o in other.ops:  # pure, or it would have been refused
+            if o.results and not o.regions and o not in self.program.effects:
+                for r in o.results:
+                    w.env[r] = self.evaluate(s, w, o, ALL_LANES & ~f.lanes)
+        rest = self.get(w, v)
+        numbers = (int, np.ndarray)
+        if isinstance(value, numbers) and isinstance(rest, numbers):
+            merged = np.where(lane_array(f.lanes), value, rest).astype(np.int64)
+            return int(merged[0]) if (merged == merged[0]).all() else merged
+        return value if value is rest else UNKNOWN
+
+    def _forget(self, w: Warp, f: Frame) -> None:
+        for o in f.ops:
+            for r in o.results:
+                w.env.pop(r, None)
+        if f.op is not None and f.op.name == "scf.for":
+            for arg in f.op.regions[0].block.args:
+                w.env.pop(arg, None)
+
+    def _ends(self, s: State, w: Warp) -> None:
+        """Check that nothing of a warp is in flight at its end."""
+        for c in range(len(self.learned.classes[w.number])):
+            for kind, text in (
+                ("bulk", "a bulk copy may still read shared memory"),
+                ("copy", "a cp.async is in flight"),
+            ):
+                actor = (kind, w.number, c)
+                if any(r.actor == actor and r.ticket != DONE for r in s.facts.records):
+                    raise Violation("exit", f"{text} when its thread ends", self._site(actor))
+        if w.issued > w.waited:
+            raise Violation("exit", "a wgmma is in flight when its warp ends", None)
+        for ident, b in s.named.items():
+            if b.expected is None:
+                self._complete_named(s, ident, b)
+
+    def _site(self, actor: Actor) -> Operation | None:
+        return self.sites.get((READ, actor)) or self.sites.get((WRITE, actor))
+
+    # -- mbarriers ----------------------------------------------------------------------------------------------------
+
+    def _do_mbarrier_init(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        at = self.offset(self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
+        count = self.number(self.get(w, op.operands[1]), lanes, op, "the count of an mbarrier")
+        (c, *more) = self.classes_of(w, lanes)
+        if more or self.learned.classes[w.number][c].bit_count() > 1 or at in s.mbarriers:
+            raise Violation("sync", f"mbarrier.init of {self.place(at)}, which is already initialized", op)
+        if not 1 <= count < 1 << 20:
+            raise Violation("sync", f"mbarrier.init with a count of {count}; it must be 1 to 2^20 - 1", op)
+        s.mbarriers[at] = MBarrier(count, count)
+        s.facts.token(("init", at), self._bits[w.number, c][0])
+        self.sites["mbarrier", ("init", at)] = op
+        w.inits = (*w.inits, (at, c))
+        return True
+
+    def _do_fence_init(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        classes = self.classes_of(w, lanes)
+        for at, c in w.inits:
+            if c in classes:
+                s.mbarriers[at].fenced = True
+        return True
+
+    def _do_fence_proxy(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        kind = enum_word(attr_of(op, "kind"))
+        if kind != "async.global":
+            s.facts.fence(self.sources(w, self.classes_of(w, lanes)))
+        return True
+
+    def _barrier(self, s: State, w: Warp, c: int, at: int, op: Operation, copy: bool = False) -> MBarrier:
+        """Return the mbarrier at an offset, whose initialization must be visible to a class of lanes."""
+        b = s.mbarriers.get(at)
+        if b is None:
+            raise Violation("sync", f"no mbarrier is initialized at {self.place(at)}", op)
+        bit = self._bits[w.number, c][0]
+        known, fenced = s.facts.tokens["init", at]
+        if copy and not b.fenced and not fenced & bit:
+            raise Violation(
+                "race", f"a copy signals the mbarrier at {self.place(at)}, but no fence follows its init", op
+            )
+        if not known & bit:
+            raise Violation("race", f"the init of the mbarrier at {self.place(at)} is not visible to this thread", op)
+        return b
+
+    def _in_phase(self, s: State, w: Warp, c: int, at: int, b: MBarrier, op: Operation) -> None:
+        """Check that an operation is ordered after the last completed phase, so it counts for the phase in progress."""
+        if b.phase and not s.facts.knows(("phase", at), self._bits[w.number, c][0]):
+            raise Violation(
+                "order",
+                f"this operation on the mbarrier at {self.place(at)} is not ordered after its previous phase, so it "
+                "may count for that phase",
+                op,
+            )
+
+    def _do_mbarrier_arrive(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        pointer = self.get(w, op.operands[0])
+        nbytes = 0
+        if op.name.endswith("expect_tx"):
+            nbytes = self.number(self.get(w, op.operands[1]), lanes, op, "the number of expected bytes")
+        classes = self.classes_of(w, lanes)
+        offsets = self._lane_offsets(pointer, lanes, op, "the address of an mbarrier")
+        for at in sorted(set(offsets.values())):
+            here = [c for c in classes if offsets[_first(self.learned.classes[w.number][c])] == at]
+            if any(len({offsets[i] for i in _lanes(self.learned.classes[w.number][c])}) > 1 for c in classes):
+                self._separate(w)
+            for c in here:
+                b = self._barrier(s, w, c, at, op)
+                self._in_phase(s, w, c, at, b, op)
+            b = s.mbarriers[at]
+            n = sum(self.learned.classes[w.number][c].bit_count() for c in here)
+            b.bytes += nbytes * n
+            if n > b.pending:
+                raise Violation(
+                    "sync",
+                    f"{n} arrivals at the mbarrier at {self.place(at)} with only {b.pending} of {b.count} pending",
+                    op,
+                )
+            b.pending -= n
+            s.facts.carry(self.sources(w, here), self._bit(("arrivals", at)))
+            self._complete(s, at, b, op)
+        return True
+
+    def _lane_offsets(self, pointer: Value, lanes: int, op: Operation, what: str) -> dict[int, int]:
+        """Return the byte offset of each active lane."""
+        if isinstance(pointer, np.ndarray):
+            return {i: int(pointer[i]) - SMEM_ORIGIN for i in _lanes(lanes)}
+        if not isinstance(pointer, int):
+            raise NotProved(f"{what} is not known", op, _why_unknown(pointer))
+        return dict.fromkeys(_lanes(lanes), pointer - SMEM_ORIGIN)
+
+    def _complete(self, s: State, at: int, b: MBarrier, op: Operation | None) -> None:
+        """Complete the phase of an mbarrier if nothing is pending."""
+        if b.pending or b.bytes:
+            return
+        left = sum(f.nbytes for f in s.flying if f.barrier == at)
+        if left:
+            raise Violation(
+                "sync",
+                f"the mbarrier at {self.place(at)} completes its phase while {left} bytes of copies that signal it are "
+                "in flight",
+                op,
+            )
+        arrivals, published = self._bit(("arrivals", at)), self._bit(("published", at))
+        for w in s.warps:
+            for (where, c), lag in list(w.lag.items()):
+                if where != at:
+                    continue
+                taken = ("taken", at, w.number, c)
+                if lag == 0 and taken in s.facts.tokens and not s.facts.knows(taken, arrivals):
+                    raise Violation(
+                        "order",
+                        f"the mbarrier at {self.place(at)} may complete two phases while warp {w.number} still waits "
+                        "for the first",
+                        op,
+                    )
+                w.lag[where, c] = min(2, lag + 1)
+        s.facts.carry(arrivals, published)
+        s.facts.token(("phase", at), published | arrivals)
+        b.pending = b.count
+        b.phase, b.parity, b.delivers = min(2, b.phase + 1), b.parity ^ 1, False
+
+    def _do_mbarrier_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        at = self.offset(self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
+        parity = self.number(self.get(w, op.operands[1]), lanes, op, "the parity of a wait") & 1
+        classes = self.classes_of(w, lanes)
+        passes = all([self._may_pass(s, w, c, at, parity, op) for c in classes])
+        if not passes:
+            return False
+        for c in classes:
+            w.lag[at, c] = 0
+            s.facts.token(("taken", at, w.number, c), self._bits[w.number, c][1])
+            for products in s.products.values():
+                for p in products.values():
+                    p.tokens = p.tokens - {("taken", at, w.number, c)}
+        s.facts.carry(self._bit(("published", at)), self.targets(w, classes))
+        return True
+
+    def _may_pass(self, s: State, w: Warp, c: int, at: int, parity: int, op: Operation) -> bool:
+        """Return True if a wait of a class of lanes passes. Register a first wait."""
+        b = self._barrier(s, w, c, at, op)
+        lag = w.lag.get((at, c))
+        if lag is None:
+            if b.phase > 1 or (parity and b.phase):
+                raise Violation(
+                    "order",
+                    f"the first wait at the mbarrier at {self.place(at)} may miss a phase and wait for the next",
+                    op,
+                )
+            if not b.phase and not parity:
+                w.lag[at, c] = 0
+            return bool(parity or b.phase)
+        if lag > 1:
+            raise Violation(
+                "order",
+                f"this wait at the mbarrier at {self.place(at)} is two phases late, so its parity is ambiguous",
+                op,
+            )
+        current = parity == b.parity
+        if lag == 1 and current:
+            if not s.facts.knows(("phase", at), self._bits[w.number, c][0]):
+                raise Violation("order", f"this wait at the mbarrier at {self.place(at)} may pass a phase early", op)
+            w.lag[at, c] = 0
+            s.facts.token(("taken", at, w.number, c), self._bits[w.number, c][1])
+        return not current
+
+    # -- barriers of the block ----------------------------------------------------------------------------------------
+
+    def _do_barrier(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        if w.passed:
+            w.passed, w.joined = False, None
+            return True
+        if w.joined is not None:
+            return False
+        if lanes != ALL_LANES:
+            raise Violation("sync", "a barrier in divergent code: some threads of the warp do not reach it", op)
+        arrives = op.name == "llvm.call_intrinsic"
+        ident, expected = 0, None
+        values = [self.number(self.get(w, v), lanes, op, "the id or count of a barrier") for v in op.operands]
+        sizes = (1, 1) if arrives else segment_sizes(op) or (len(values), 0)
+        if sizes[0]:
+            ident = values[0]
+        if sizes[1]:
+            expected = values[sizes[0]]
+        if not 0 <= ident < 16 or (expected is not None and (expected <= 0 or expected % 32)):
+            raise Violation(
+                "sync", f"barrier {ident} with {expected} threads; ids are 0 to 15, counts multiples of 32", op
+            )
+        b = s.named.setdefault(ident, Named())
+        classes = self.classes_of(w, lanes)
+        bit = self._bits[w.number, 0][0]
+        for party in b.before:
+            if not s.facts.knows(("party", ident, party), self.sources(w, classes)):
+                raise Violation(
+                    "race",
+                    f"barrier {ident} may still be in use: this arrival is not ordered after that of warp {party} in "
+                    "the previous phase",
+                    op,
+                )
+        if b.arrived and b.expected != expected:
+            raise Violation("sync", f"warps specify different thread counts of barrier {ident}", op)
+        b.expected = expected
+        b.arrived += 32
+        b.parties = (*b.parties, w.number)
+        s.facts.carry(self.sources(w, classes), self._bit(("meeting", ident)))
+        s.facts.token(("party*", ident, w.number), bit | self._bit(("meeting", ident)))
+        if not arrives:
+            w.joined = ident
+        self._complete_named(s, ident, b)
+        if arrives or w.passed:
+            w.passed, w.joined = False, None
+            return True
+        return False
+
+    def _complete_named(self, s: State, ident: int, b: Named) -> None:
+        need = 32 * sum(bool(w.frames) for w in s.warps) if b.expected is None else b.expected
+        if not b.arrived or b.arrived < need:
+            return
+        for party in b.before:
+            s.facts.tokens.pop(("party", ident, party), None)
+        for party in set(b.parties):
+            s.facts.tokens["party", ident, party] = s.facts.tokens.pop(("party*", ident, party))
+        b.arrived, b.before, b.parties = 0, tuple(sorted(set(b.parties))), ()
+        meeting = self._bit(("meeting", ident))
+        for w in s.warps:
+            if w.joined == ident:
+                w.passed = True
+                s.facts.carry(meeting, self.targets(w, self.classes_of(w, ALL_LANES)))
+
+    def _do_warp_sync(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        mask = self.number(self.get(w, op.operands[0]), lanes, op, "the mask of a warp barrier") & ALL_LANES
+        if mask & lanes != mask or not mask:
+            raise Violation("sync", "bar.warp.sync names lanes that do not execute it", op)
+        classes = self.classes_of(w, lanes)
+        if len(classes) > 1 or lanes.bit_count() > 1:
+            s.facts.carry(self.sources(w, classes), self.targets(w, classes))
+        return True
+
+    def _do_registers(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        count = int(attr_of(op, "regCount").value.data)
+        increase = enum_word(attr_of(op, "action")) == "increase"
+        if w.resized:
+            raise NotProved("a warp changes its number of registers twice", op)
+        if (count < w.registers) if increase else (count > w.registers):
+            raise Violation(
+                "sync", f"setmaxnreg {'increase' if increase else 'decrease'} from {w.registers} to {count}", op
+            )
+        if 32 * (count - w.registers) > s.pool:
+            return False
+        s.pool -= 32 * (count - w.registers)
+        w.registers, w.resized = count, True
+        return True
+
+    # -- bulk copies --------------------------------------------------------------------------------------------------
+
+    def _issuer(self, w: Warp, lanes: int, op: Operation) -> int:
+        classes = self.classes_of(w, lanes)
+        if len(classes) != 1 or lanes.bit_count() != 1:
+            raise Violation("race", f"{lanes.bit_count()} threads issue the same bulk copy; elect one", op)
+        return classes[0]
+
+    def _do_tensor_load(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        nbytes = self.program.box_bytes(op.operands[1])
+        if nbytes is None:
+            raise NotProved("the size of a TMA copy is not known: its tensor map is not an argument of the kernel", op)
+        c = self._issuer(w, lanes, op)
+        start = self.offset(self.get(w, op.operands[0]), lanes, op, "the destination of a TMA copy")
+        at = self.offset(self.get(w, op.operands[signals(op)]), lanes, op, "the mbarrier of a TMA copy")
+        b = self._barrier(s, w, c, at, op, copy=True)
+        self._in_phase(s, w, c, at, b, op)
+        record = Record(WRITE, ("tma", at), DONE, 0, 0)
+        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the TMA copy")
+        s.flying.append(Flight(at, nbytes, start))
+        return True
+
+    def land(self, s: State, index: int) -> None:
+        """Complete a copy in flight."""
+        f = s.flying.pop(index)
+        b = s.mbarriers[f.barrier]
+        b.bytes -= f.nbytes
+        b.delivers = True
+        if not any(g.barrier == f.barrier for g in s.flying):
+            # Copies that signal one mbarrier are complete together: their sum decides.
+            s.facts.land(("tma", f.barrier), self._bit(("arrivals", f.barrier)))
+        self._complete(s, f.barrier, b, None)
+
+    def _do_tensor_store(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        nbytes = self.program.box_bytes(op.operands[0])
+        if nbytes is None:
+            raise NotProved("the size of a TMA store is not known: its tensor map is not an argument of the kernel", op)
+        c = self._issuer(w, lanes, op)
+        start = self.offset(self.get(w, op.operands[1]), lanes, op, "the source of a TMA store")
+        mask = self.units([start], nbytes, op)
+        self.access(s, w, c, Record(READ, ("bulk", w.number, c), w.bulk.get(c, 0), 0, 0), mask, op, "the TMA store")
+        return True
+
+    def _do_bulk_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        for c in self.classes_of(w, lanes):
+            actor, n = ("bulk", w.number, c), w.bulk.get(c, 0)
+            if n or any(r.actor == actor for r in s.facts.records):
+                w.bulk[c] = n + 1
+        return True
+
+    def _do_bulk_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        keep = wait_count(op) or 0
+        for c in self.classes_of(w, lanes):
+            done = w.bulk.get(c, 0) - keep
+            if done > 0:
+                actor = ("bulk", w.number, c)
+                s.facts.complete(actor, done, self._bits[w.number, c][1])
+                s.facts.retire(actor, done)
+        return True
+
+    # -- cp.async -----------------------------------------------------------------------------------------------------
+
+    def _do_cp_async(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        nbytes = int(attr_of(op, "size").value.data)
+        self._generic(s, w, op, lanes, self.get(w, op.operands[0]), nbytes, (WRITE, "copy", "the cp.async"))
+        return True
+
+    def _do_cp_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        for c in self.classes_of(w, lanes):
+            w.copies[c] = w.copies.get(c, 0) + 1
+        return True
+
+    def _do_cp_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        keep = wait_count(op)
+        for c in self.classes_of(w, lanes):
+            n = w.copies.get(c, 0)
+            done = n + 1 if keep is None else n - keep
+            actor = ("copy", w.number, c)
+            s.facts.complete(actor, done, self._bits[w.number, c][1])
+            s.facts.retire(actor, done)
+        return True
+
+    # -- accesses of threads ------------------------------------------------------------------------------------------
+
+    def _do_read(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        if op.name == "nvvm.ldmatrix":
+            num = int(attr_of(op, "num").value.data)
+            nbytes, active, what = 16, lanes & ((1 << 8 * num) - 1), "the ldmatrix"
+        else:
+            nbytes, active, what = size_in_bytes(op.results[0].type), lanes, "the load"
+        self._generic(s, w, op, active, self.get(w, op.operands[0]), nbytes, (READ, "thread", what))
+        return True
+
+    def _do_write(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        self._do_reads_accumulator(s, w, op, lanes)
+        if op.name == "nvvm.stmatrix":
+            count = len(op.operands) - 1
+            nbytes, active, pointer, what = 16, lanes & ((1 << 8 * count) - 1), op.operands[0], "the stmatrix"
+        else:
+            nbytes, active, pointer = size_in_bytes(op.operands[0].type), lanes, op.operands[1]
+            what = "the store"
+        self._generic(s, w, op, active, self.get(w, pointer), nbytes, (WRITE, "thread", what))
+        return True
+
+    def _generic(
+        self, s: State, w: Warp, op: Operation, lanes: int, pointer: Value, nbytes: int, how: tuple[str, str, str]
+    ) -> None:
+        """Check and record an access by each active lane. `how`: its kind, the kind of actor, and its name."""
+        kind, by, what = how
+        at = pointer.tobytes() if isinstance(pointer, np.ndarray) else pointer
+        key = (op, w.number, lanes, at)
+        masks = self._accessed.get(key)
+        if masks is None:
+            offsets = self._lane_offsets(pointer, lanes, op, f"the address of {what}")
+            masks, seen = [], 0
+            for c in self.classes_of(w, lanes):
+                mine = [offsets[i] for i in _lanes(self.learned.classes[w.number][c])]
+                mask = self.units(mine, nbytes, op)
+                if kind == WRITE and (mask & seen or mask.bit_count() * self.learned.unit != nbytes * len(mine)):
+                    raise Violation("race", f"{what}: several lanes write the same bytes", op)
+                seen |= mask
+                masks.append((c, mask))
+            self._accessed[key] = masks
+        for c, mask in masks:
+            ticket = w.copies.get(c, 0) if by == "copy" else DONE
+            self.access(s, w, c, Record(kind, (by, w.number, c), ticket, 0, 0), mask, op, what)
+
+    # -- wgmma --------------------------------------------------------------------------------------------------------
+
+    def _do_wgmma_fence(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        w.fenced = True
+        return True
+
+    def _do_wgmma(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        if lanes != ALL_LANES:
+            raise Violation("sync", "a wgmma in divergent code: some threads of the warp do not reach it", op)
+        a, b = (self.number(self.get(w, op.operands[i]), lanes, op, "the descriptor of a wgmma") for i in (1, 2))
+        acc = self.held(w, op.operands[0]) if op.operands[0] in self.program.pending else UNKNOWN
+        chained = isinstance(acc, Accumulator) and acc.whole and acc.number >= w.waited
+        if not w.fenced and not chained:
+            raise Violation(
+                "wgmma", "missing wgmma.fence: registers of this wgmma were accessed since the last one", op
+            )
+        if isinstance(acc, Accumulator) and not acc.whole:
+            self._check_registers(w, acc, op)
+        group = w.number // 4
+        if (group + 1) * 128 > self.program.threads:
+            raise Violation("sync", "a wgmma needs a warpgroup of 128 threads", op)
+        number = w.issued
+        w.issued += 1
+        products = s.products.setdefault(group, {})
+        p = products.setdefault(number, Product((shape_key(op), a, b)))
+        if p.operands != (shape_key(op), a, b):
+            raise Violation("sync", "the warps of a warpgroup issue different wgmma", op)
+        p.warps |= 1 << (w.number % 4)
+        classes = self.classes_of(w, lanes)
+        sources = self.sources(w, classes)
+        p.tokens = p.tokens | {t for t, (known, _) in s.facts.tokens.items() if known & sources}
+        first = next(c for c in classes if self.learned.classes[w.number][c] & 1)
+        for units in wgmma_units(op, a, b, w.number % 4):
+            mask = self.units([16 * u for u in units], 16, op)
+            self.access(s, w, first, Record(READ, ("wgmma", group), number, 0, 0), mask, op, "the wgmma")
+        w.env[op.results[0]] = Accumulator(number, True)
+        return True
+
+    def _do_wgmma_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        w.groups = (*w.groups, w.issued)
+        return True
+
+    def _do_wgmma_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        keep = wait_count(op) or 0
+        done = len(w.groups) - keep
+        target = w.groups[done - 1] if done > 0 else w.waited
+        group = w.number // 4
+        products = s.products.get(group, {})
+        if any(p.warps != 15 for n, p in products.items() if n < target):
+            return False
+        holders = self.targets(w, self.classes_of(w, lanes))
+        for n, p in products.items():
+            if n < target:
+                for t in p.tokens:
+                    if t in s.facts.tokens:
+                        known, fenced = s.facts.tokens[t]
+                        s.facts.tokens[t] = (known | holders, fenced)
+        actor = ("wgmma", group)
+        s.facts.complete(actor, target, holders)
+        w.waited, w.fenced = max(w.waited, target), False
+        w.groups = w.groups[max(0, done) :]
+        slowest = min(o.waited for o in s.warps[4 * group : 4 * group + 4])
+        for n in [n for n in products if n < slowest]:
+            del products[n]
+        s.facts.retire(actor, slowest)
+        return True
+
+    def _do_reads_accumulator(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        for value in self.program.registers_of(op):
+            if isinstance(acc := self.get(w, value), Accumulator):
+                self._check_registers(w, acc, op)
+        for r in op.results:
+            if r in self.program.relevant:
+                w.env[r] = UNKNOWN
+        return True
+
+    def held(self, w: Warp, value: SSAValue) -> Value:
+        """Return the registers of a value that may be those of a wgmma."""
+        roots = self.program.roots(value)
+        if roots == (value,):
+            return self.get(w, value)
+        found = [a for r in roots if isinstance(a := self.get(w, r), Accumulator)]
+        return Accumulator(max(a.number for a in found), False) if found else UNKNOWN
+
+    def _check_registers(self, w: Warp, acc: Accumulator, op: Operation) -> None:
+        if acc.number >= w.waited:
+            raise Violation("wgmma", "accumulator registers are used before their wgmma has been waited for", op)
+
+
+def shape_key(op: Operation) -> tuple[object, ...]:
+    """Return the shape and types of a wgmma as a value."""
+    return tuple(str(op.properties.get(k)) for k in ("shape", "typeA", "typeB", "typeD", "layoutA", "layoutB"))
+
+
+@lru_cache(maxsize=4096)
+def wgmma_units(op: Operation, a: int, b: int, warp: int) -> list[tuple[int, ...]]:
+    """Return the 16-byte units that one warp's part of a wgmma reads: its rows of A, and B."""
+    dims = shape_of(op)
+    shape = Shape(
+        dims["n"],
+        dims["k"],
+        enum_word(attr_of(op, "typeD")),
+        enum_word(attr_of(op, "typeA")),
+        enum_word(attr_of(op, "typeB")),
+        "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
+        "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
+    )
+    instruction = Instruction(shape, cast("OpInfo", None), 0)
+    instruction.a, instruction.b = a, b
+    return [tuple(int(u) for u in units) for units in operand_units(instruction, warp)]
+
+
+def _lanes(mask: int) -> list[int]:
+    return [i for i in range(32) if mask >> i & 1]
+
+
+def _first(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def lane_array(mask: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return a mask of lanes as an array."""
+    return np.asarray((mask >> np.arange(32)) & 1, np.bool_)
+
+
+def mask_of(values: Lanes) -> int:
+    """Return the lanes whose value is not zero."""
+    return sum(1 << int(i) for i in np.flatnonzero(values))
+
+
+def _why_unknown(value: Value) -> str:
+    if isinstance(value, Counter):
+        return "it depends on the iteration of a loop of unknown length"
+    if isinstance(value, Linear):
+        return "it depends on an argument or on the number of the block"
+    return "it is read from memory, or computed by an op that the prover does not evaluate"
+
+
+def _describe(r: Record) -> str:
+    kind = "write" if r.kind == WRITE else "read"
+    if r.actor[0] == "tma":
+        return "TMA copy that writes it"
+    if r.actor[0] == "wgmma":
+        return f"wgmma of warpgroup {r.actor[1]} that reads it"
+    if r.actor[0] == "bulk":
+        return f"bulk store of warp {r.actor[1]} that reads it"
+    if r.actor[0] == "copy":
+        return f"cp.async of warp {r.actor[1]} that writes it"
+    return f"{kind} of warp {r.actor[1]}"

@@ -1,0 +1,290 @@
+"""The slice of a kernel that its protocol depends on.
+
+Relevant are the operands of synchronizing and asynchronous instructions that the table of effects names, the addresses
+of shared memory, and the conditions and bounds around them; and whatever these are computed from. Matrices and global
+memory are left out. The registers that a wgmma writes are followed to their first use, which must come after the wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from cute_dialect.arch.elements import bits_of
+from cute_dialect.interp.errors import attr_of
+from cute_dialect.interp.exec.program import Program as Interpreted
+from cute_dialect.interp.exec.program import lay_out_shared
+from cute_dialect.interp.machine.group import Counter as StepCounter
+from cute_dialect.interp.machine.group import Machine as Interpreter
+from cute_dialect.prove.effects import Effect, effect_of, signals
+from cute_dialect.prove.verdict import NotProved
+
+_BOX = re.compile(r"tma_\w+<(\w+), box = \(([\d, ]+)\)")
+_MOVES = ("llvm.extractvalue", "llvm.insertvalue")
+_INVARIANT = (
+    "arith.constant",
+    "llvm.mlir.constant",
+    "llvm.mlir.addressof",
+    "nvvm.read.ptx.sreg.tid.",
+    "nvvm.read.ptx.sreg.laneid",
+    "nvvm.read.ptx.sreg.ntid.",
+    "arith.addi",
+    "arith.subi",
+    "arith.muli",
+    "arith.andi",
+    "arith.ori",
+    "arith.xori",
+    "arith.sh",
+    "arith.div",
+    "arith.rem",
+    "arith.ceildiv",
+    "arith.cmpi",
+    "arith.ext",
+    "arith.trunci",
+    "llvm.getelementptr",
+    "llvm.ptrtoint",
+    "llvm.inttoptr",
+    "llvm.addrspacecast",
+    "nvvm.shfl.sync",
+    "arith.select",
+    "builtin.unrealized_conversion_cast",
+    "llvm.bitcast",
+    "llvm.insertvalue",
+    "llvm.extractvalue",
+    "ub.poison",
+    "llvm.mlir.undef",
+    "llvm.mlir.poison",
+)
+"""Ops whose result depends on the thread alone if their operands do."""
+
+
+class Program:
+    """A kernel: its effects, relevant values, threads, shared memory and tensor maps."""
+
+    def __init__(self, module: Operation, kernel: Operation) -> None:
+        self.kernel = kernel
+        body = kernel.regions[0]
+        self.effects: dict[Operation, Effect] = {}
+        self.scopes: set[Operation] = set()  # control flow that contains an effect
+        self.relevant: set[SSAValue] = set()
+        self.pending: set[SSAValue] = set()  # values that may be registers of a wgmma in flight
+        self._listed: dict[Block, list[Operation]] = {}
+        self._invariant: dict[SSAValue, bool] = {}
+        self._last_use: dict[SSAValue, int] = {}
+        self._roots: dict[SSAValue, tuple[SSAValue, ...]] = {}
+        for op in body.walk():
+            if (effect := effect_of(op)) is not None:
+                self.effects[op] = effect
+                self._enclose(op)
+        for region in [body, *(r for op in body.walk() for r in op.regions)]:
+            if len(region.blocks) > 1:
+                raise NotProved("branches between blocks (cf) are not modelled; use if and for", region.block.last_op)
+        self._follow_accumulators()
+        self._slice()
+        self.threads, *more = _integers(kernel, "nvvm.reqntid") or [0]
+        if prod(more) > 1:
+            raise NotProved("blocks of several dimensions are not modelled")
+        if not self.threads or self.threads % 32:
+            raise NotProved(f"the block has {self.threads or 'an unknown number of'} threads; whole warps are needed")
+        if prod(_integers(kernel, "nvvm.cluster_dim") or [1]) > 1:
+            raise NotProved("clusters of several blocks are not modelled")
+        self.boxes = _boxes(kernel)
+        machine = Interpreter(StepCounter(1), (1, 1, 1), (self.threads, 1, 1), True)
+        size = getattr(getattr(attr_of(kernel, "cute.dynamic_smem"), "value", None), "data", 0)
+        lay_out_shared(Interpreted(module, "wrap"), machine, kernel, size)
+        self.symbols, self.shared_size, self.names = machine.symbols, machine.smem_size, machine.shared_names
+
+    def _enclose(self, op: Operation) -> None:
+        parent = op.parent_op()
+        while parent is not None and parent is not self.kernel:
+            self.scopes.add(parent)
+            parent = parent.parent_op()
+
+    def _follow_accumulators(self) -> None:
+        """Mark the registers that a wgmma writes, and make their readers steps."""
+        work = [r for op, e in self.effects.items() if e.kind == "wgmma" for r in op.results]
+        while work:
+            value = work.pop()
+            if value in self.pending:
+                continue
+            self.pending.add(value)
+            for use in value.uses:
+                op = use.operation
+                if op.name in _MOVES:
+                    work += op.results
+                elif op.name == "scf.yield":
+                    parent = op.parent_op()
+                    assert parent is not None
+                    work.append(parent.results[use.index])
+                    if parent.name == "scf.for":
+                        work.append(parent.regions[0].block.args[1 + use.index])
+                elif op.name == "scf.for" and use.index >= 3:
+                    work += [op.results[use.index - 3], op.regions[0].block.args[use.index - 2]]
+                elif (effect := self.effects.get(op)) is None:
+                    self.effects[op] = Effect("reads_accumulator")
+                    self._enclose(op)
+                elif effect.kind == "wgmma_wait":
+                    work += op.results
+
+    def _slice(self) -> None:
+        work: list[SSAValue] = []
+        for value in self.pending:
+            if isinstance(value, BlockArgument) or value.owner.name == "scf.for":
+                self.relevant.add(value)
+            elif value.owner.name == "scf.if":
+                self.relevant.add(value)
+                work.append(value.owner.operands[0])
+        for op, effect in self.effects.items():
+            for i in effect.operands:
+                if effect.kind == "tensor_load" and i < 0:
+                    i = signals(op)
+                if i < len(op.operands) and op.operands[i] not in self.pending:
+                    work.append(op.operands[i])
+        for op in self.scopes:
+            if op.name == "scf.if":
+                work.append(op.operands[0])
+            elif op.name == "scf.for":
+                work += op.operands[:3]
+            else:
+                raise NotProved(f"instructions of the protocol inside {op.name} are not modelled", op)
+        while work:
+            value = work.pop()
+            if value not in self.relevant:
+                self.relevant.add(value)
+                work += _sources(value)
+
+    def ops(self, block: Block) -> list[Operation]:
+        """Return the ops of a block that the protocol depends on, with its terminator.
+
+        Ops whose results depend on the thread alone are left out. They are evaluated on first use.
+        """
+        got = self._listed.get(block)
+        if got is None:
+            got = self._listed[block] = []
+            read: set[SSAValue] = set()
+            for op in block.ops:
+                effect = self.effects.get(op)
+                if effect is not None and effect.kind == "reads_accumulator":
+                    new = set(self.registers_of(op)) - read
+                    read |= new
+                    if new or any(r in self.relevant for r in op.results):
+                        got.append(op)
+                    continue
+                if effect is not None or op in self.scopes:
+                    read.clear()
+                    got.append(op)
+                elif op.name.endswith((".return", ".yield")) or any(
+                    r in self.relevant and not self.is_invariant(r) for r in op.results
+                ):
+                    got.append(op)
+        return got
+
+    def last_use(self, value: SSAValue) -> int:
+        """Return the position of the last op that may read a value, in the ops of the block that defines it.
+
+        Registers of wgmma and arguments of blocks count as read to the end.
+        """
+        got = self._last_use.get(value)
+        if got is None:
+            got = self._last_use[value] = self._find_last_use(value)
+        return got
+
+    def _find_last_use(self, value: SSAValue) -> int:
+        op = value.owner
+        if not isinstance(op, Operation) or value in self.pending or op.parent is None:
+            return 1 << 30
+        listed = {o: i for i, o in enumerate(self.ops(op.parent))}
+        last = -1
+        for use in value.uses:
+            user: Operation | None = use.operation
+            while user is not None and user.parent is not op.parent:
+                user = user.parent_op()
+            last = max(last, listed.get(user, -1) if user is not None else 1 << 30)
+        return last
+
+    def registers_of(self, op: Operation) -> tuple[SSAValue, ...]:
+        """Return the values of wgmma, loops and branches whose registers an op reads."""
+        return tuple(dict.fromkeys(r for v in op.operands if v in self.pending for r in self.roots(v)))
+
+    def roots(self, value: SSAValue) -> tuple[SSAValue, ...]:
+        """Return the values that a value takes registers from, through moves and waits."""
+        got = self._roots.get(value)
+        if got is None:
+            op = value.owner
+            moves = isinstance(op, Operation) and (op.name in _MOVES or self._waits(op))
+            got = self.registers_of(op) if moves and isinstance(op, Operation) else (value,)
+            self._roots[value] = got
+        return got
+
+    def _waits(self, op: Operation) -> bool:
+        effect = self.effects.get(op)
+        return effect is not None and effect.kind == "wgmma_wait"
+
+    def is_invariant(self, value: SSAValue) -> bool:
+        """Return True if a value depends on the thread alone: not on the iteration, a symbol or a decision."""
+        got = self._invariant.get(value)
+        if got is None:
+            op = value.owner
+            got = (
+                isinstance(op, Operation)
+                and op.name.startswith(_INVARIANT)
+                and all(self.is_invariant(v) for v in op.operands)
+            )
+            self._invariant[value] = got
+        return got
+
+    def box_bytes(self, tensor_map: SSAValue) -> int | None:
+        """Return the bytes that a copy through a tensor map moves, None if they are not known."""
+        return self.boxes.get(tensor_map)
+
+
+def _sources(value: SSAValue) -> Iterator[SSAValue]:
+    """Yield the values that a value is computed from."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op()
+        if loop is not None and loop.name == "scf.for":
+            if value.index == 0:
+                yield from loop.operands[:3]
+            else:
+                last = value.block.last_op
+                assert last is not None
+                yield from (loop.operands[2 + value.index], last.operands[value.index - 1])
+        return
+    op = value.owner
+    if op.name == "scf.if":
+        yield op.operands[0]
+        for region in op.regions:
+            if region.blocks and (last := region.block.last_op) is not None:
+                yield last.operands[value.index]
+    elif op.name == "scf.for":
+        last = op.regions[0].block.last_op
+        assert last is not None
+        yield from op.operands[:3]
+        yield from (op.operands[3 + value.index], last.operands[value.index], op.regions[0].block.args[1 + value.index])
+    elif (
+        op.name == "nvvm.wgmma.mma_async"
+        or op.regions
+        or op.name.startswith(("llvm.load", "nvvm.ldmatrix", "llvm.call", "llvm.atomic", "llvm.cmpxchg"))
+    ):
+        return
+    else:
+        yield from op.operands
+
+
+def _integers(op: Operation, name: str) -> list[int]:
+    got = attr_of(op, name)
+    values = getattr(got, "get_values", None)
+    return [int(v) for v in values()] if values is not None else []
+
+
+def _boxes(kernel: Operation) -> dict[SSAValue, int]:
+    out: dict[SSAValue, int] = {}
+    names = getattr(attr_of(kernel, "cute.args"), "data", ())
+    for kind, arg in zip(names, kernel.regions[0].block.args):
+        found = _BOX.search(str(getattr(kind, "data", "")))
+        if found is not None:
+            out[arg] = prod(int(x) for x in found[2].split(",")) * bits_of(found[1]) // 8
+    return out

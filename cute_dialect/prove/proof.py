@@ -1,0 +1,185 @@
+"""Verdicts on the protocol of a kernel, and their replay on the interpreter.
+
+    proof = prove(module, "gemm", candidates=[("64x128x192", run), ...])
+    print(proof)                      # proved for all …, refuted …, or not proved …
+
+A violation that the search finds is abstract: it may rest on a value that the prover does not know. The candidates run
+the kernel on the interpreter, on growing problems and with all schedules. Only a violation that one of them reproduces
+refutes the kernel.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.exec.program import symbol_name
+from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.program import Program
+from cute_dialect.prove.search import Found, search
+from cute_dialect.prove.values import Linear, Terms
+from cute_dialect.prove.verdict import NotProved, where
+
+PROVED, REFUTED, NOT_PROVED = "proved", "refuted", "not proved"
+SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
+REPORTS = ("race", "deadlock", "sync", "uninit", "wgmma", "oob", "misaligned", "divergence")
+"""Kinds of reports of the interpreter that reproduce a violation."""
+AXIOMS = (
+    "a wgmma completes only after the four warps of its warpgroup have issued it",
+    "complete_tx of a copy is a release to threads that wait for the mbarrier",
+    "fence.proxy.async makes accesses of threads visible to asynchronous copies (PTX ISA, Proxies)",
+    "copies in flight land eventually, and a warp that can run does",
+    "tensor maps have the boxes that cute.args declares",
+    "integer arithmetic on sizes does not overflow, and sizes are not negative",
+)
+NOT_COVERED = "global memory, values, other blocks, and warp instructions that some lanes do not reach"
+Run = Callable[[str], object]
+"""Runs the kernel on the interpreter with a schedule, with the checks race and uninit."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The verdict on the protocol of one kernel.
+
+    Attributes:
+        verdict: "proved", "refuted" or "not proved".
+        reason: The violation, or what stands in the way of a proof.
+        location: Source location of the reason.
+        earlier: Source location of the earlier access of a race.
+        cure: What would help, or the report of the interpreter that reproduces the violation.
+        sizes: The trip counts of a counterexample.
+        assumed: Preconditions that the proof needs.
+        states: Number of states visited.
+        seconds: CPU seconds.
+    """
+
+    kernel: str
+    verdict: str
+    reason: str = ""
+    location: str = ""
+    earlier: str = ""
+    cure: str = ""
+    sizes: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    states: int = 0
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.verdict == PROVED
+
+    def __str__(self) -> str:
+        if self.verdict == PROVED:
+            lines = [f"{self.kernel}: proved for all trip counts: no race and no deadlock in shared memory"]
+            lines += [f"  assumed: {a}" for a in self.assumed]
+            lines.append(f"  {self.states} states, {self.seconds:.1f} s; not covered: {NOT_COVERED}")
+            return "\n".join(lines)
+        lines = [f"{self.kernel}: {self.verdict}: {self.reason}"]
+        lines += [f"  at {self.location}"] if self.location else []
+        lines += [f"  the earlier access: {self.earlier}"] if self.earlier else []
+        lines += [f"  for {', '.join(self.sizes)}"] if self.sizes else []
+        lines += [f"  {line}" for line in self.cure.splitlines()]
+        return "\n".join(lines)
+
+
+def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] = (), *, seconds: float = 60) -> Proof:
+    """Prove or refute that the synchronization of a kernel is right for all trip counts.
+
+    Args:
+        module: The lowered module, of compile(…, emit="base").
+        kernel: Name of the kernel.
+        candidates: Problems on which a counterexample is replayed, each with the text that names it.
+        seconds: Limit of CPU time for the search.
+    """
+    started = time.process_time()
+    func = next(
+        (o for o in module.walk() if o.name.endswith("func") and symbol_name(o) == kernel and o.regions[0].blocks), None
+    )
+    if func is None:
+        raise ValueError(f"the module has no kernel @{kernel}")
+    learned = Learned()
+    try:
+        found, visited = search(Program(module, func), learned, seconds)
+    except NotProved as e:
+        used = time.process_time() - started
+        return Proof(kernel, NOT_PROVED, e.reason, where(e.op), cure=e.cure, seconds=used)
+    used = time.process_time() - started
+    assumed = tuple(f"{describe(func, t)} >= {n}" for t, n in learned.minimum.items())
+    if found is None:
+        return Proof(kernel, PROVED, assumed=assumed, states=visited.states, seconds=used)
+    return _replayed(func, found, candidates, assumed, visited.states, used)
+
+
+def _replayed(
+    func: Operation,
+    found: Found,
+    candidates: Iterable[tuple[str, Run]],
+    assumed: tuple[str, ...],
+    states: int,
+    used: float,
+) -> Proof:
+    """Return the verdict on a violation: refuted if the interpreter reports one, too."""
+    v, kernel = found.violation, symbol_name(func)
+    sizes = _sizes(func, found)
+    tried = 0
+    for name, run in candidates:
+        for schedule in SCHEDULES:
+            tried += 1
+            try:
+                run(schedule)
+            except InterpError as e:
+                if e.kind not in REPORTS:
+                    raise
+                cure = f"the interpreter reports, for {name} with the schedule {schedule}:\n{str(e).splitlines()[0]}"
+                return Proof(kernel, REFUTED, v.text, where(v.op), where(v.earlier), cure, sizes, assumed, states, used)
+    why = f"in {tried} runs the interpreter does not reproduce it" if tried else "no arguments to replay it on"
+    reason = f"{v.text} (abstract counterexample: {why})"
+    return Proof(kernel, NOT_PROVED, reason, where(v.op), where(v.earlier), "", sizes, assumed, states, used)
+
+
+def _sizes(func: Operation, found: Found) -> tuple[str, ...]:
+    """Return the trip counts of a counterexample, such as `k_tiles = 3`."""
+    bounds: dict[tuple[Terms, int | None], tuple[int | None, int | None]] = {}
+    for c in found.choices:
+        low, high = bounds.get(c.base, (None, None))
+        bounds[c.base] = (c.bound + 1, high) if c.answer else (low, c.bound)
+    out: list[str] = []
+    for (terms, tile), (low, high) in bounds.items():
+        name = describe(func, terms) + (f" in tile {tile}" if tile is not None and found.has_tiles else "")
+        out.append(f"{name} = {low}" if low == high else f"{name} >= {low}" if high is None else f"{name} <= {high}")
+    return tuple(out)
+
+
+def describe(func: Operation, terms: Terms) -> str:
+    """Return a sum of symbols in the names of the kernel."""
+    parts = [name if factor == 1 else f"{factor}*{name}" for a, factor in terms for name in [_atom(func, a)]]
+    return " + ".join(parts).replace("+ -1*", "- ")
+
+
+def _atom(func: Operation, atom: tuple[object, ...]) -> str:
+    kind = atom[0]
+    if kind == "argument":
+        arg = func.regions[0].blocks[0].args[int(str(atom[1]))]
+        path = "".join(f".{i}" for i in atom[2]) if isinstance(atom[2], tuple) else ""
+        return f"{arg.name_hint or f'argument {atom[1]}'}{path}"
+    if kind == "register":
+        return str(atom[1])
+    if kind == "trips":
+        span, step = atom[1], atom[2]
+        text = (
+            describe(func, span.terms) + (f" + {span.const}" if span.const else "")
+            if isinstance(span, Linear)
+            else str(span)
+        )
+        by = describe(func, step.terms) if isinstance(step, Linear) else str(step)
+        return f"iterations of ({text}) by {by}" if by != "1" else f"({text})"
+    words = {"muli": "*", "ceildivsi": "ceildiv", "ceildivui": "ceildiv", "divui": "/", "divsi": "/", "shrui": ">>"}
+    sides = [
+        describe(func, x.terms) + (f" + {x.const}" if x.const else "") if isinstance(x, Linear) else str(x)
+        for x in atom[1:]
+    ]
+    return f"({f' {words.get(str(kind), kind)} '.join(sides)})"

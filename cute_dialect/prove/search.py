@@ -1,0 +1,322 @@
+"""The search through all reachable states of a block: one schedule, with happens-before.
+
+A state is stored when a warp asks a question that is not decided. Counters of loops of unknown length are stored
+relative to the slowest warp, so states that differ only in how often all warps went around are equal. If no new state
+is left, the visited ones are an inductive invariant, which proves the protocol for all trip counts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation
+
+from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.decisions import Restart, Undecided, lowest, split
+from cute_dialect.prove.facts import DONE
+from cute_dialect.prove.machine import Machine
+from cute_dialect.prove.program import Program
+from cute_dialect.prove.state import Frame, State, Warp
+from cute_dialect.prove.values import Accumulator, Base, Counter, Struct, Terms, Value
+from cute_dialect.prove.verdict import NotProved, Violation
+
+Moved: TypeAlias = "Callable[[Base], Base]"
+Plain: TypeAlias = "Callable[[Value], Hashable]"
+MOST_STATES = 20_000
+MOST_RESTARTS = 500
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A decision on the way to a state: is the value of `base` above `bound`?"""
+
+    base: Base
+    bound: int
+    answer: bool
+
+
+@dataclass
+class Found:
+    """A violation, and the decisions that lead to it. `has_tiles`: some loops are inside a loop of unknown length."""
+
+    violation: Violation
+    choices: list[Choice]
+    state: State
+    has_tiles: bool
+
+
+class Keys:
+    """Converts states to keys that do not count iterations."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.learned, self.program = machine, machine.learned, machine.program
+        self._numbers: dict[int, int] = {}
+        self._asks: dict[Operation, frozenset[Terms]] = {}
+
+    def _small(self, mask: int) -> int:
+        return self._numbers.setdefault(mask, len(self._numbers))
+
+    def _asked(self, op: Operation) -> frozenset[Terms]:
+        """Return the bases that an op or an op in it compares with a number."""
+        got = self._asks.get(op)
+        if got is None:
+            found: set[Terms] = set()
+            for o in op.walk():
+                found |= self.learned.askers.get(o, set())
+            got = self._asks[op] = frozenset(found)
+        return got
+
+    def _may_ask(self, w: Warp, base: Base) -> bool:
+        """Return True if a warp may still compare a base with a number that is not relative to its loop."""
+        terms, tile = base
+        if tile is not None and w.tile > tile:
+            return False
+        for f in reversed(w.frames):
+            is_loop = f.op is not None and f.op.name == "scf.for"
+            rest = f.ops if is_loop and not (f.op in self.learned.outer and tile == w.tile) else f.ops[f.index :]
+            if f.undecided and f.op is not None and f.op in self.learned.outer and tile == w.tile:
+                rest = []
+            if f.undecided and f.at == 0 and f.op is not None and terms in self.learned.askers.get(f.op, ()):
+                return True
+            if any(terms in self._asked(o) for o in rest):
+                return True
+            if tile is not None and tile == w.tile and f.op in self.learned.outer:
+                return False
+        return False
+
+    def shifts(self, s: State) -> tuple[dict[Base, int], int]:
+        """Return by how much the counters of each loop are reduced, and those of tiles. Forget settled decisions."""
+        live = [w for w in s.warps if w.frames]
+        positions: dict[Base, list[int]] = {}
+        for w in live:
+            for f in w.frames:
+                if f.loop is not None:
+                    positions.setdefault(f.loop, []).append(f.position)
+        out: dict[Base, int] = {}
+        tiles: int | None = None
+        for base in {*s.decisions, *positions}:
+            terms = base[0]
+            if terms not in self.learned.loop_bases:
+                continue
+            asks = any(self._may_ask(w, base) for w in live)
+            at = positions.get(base)
+            if not asks and at is None:
+                s.decisions.pop(base, None)
+                s.shifted.discard(base)
+                continue
+            d = 0
+            if not asks and at is not None:
+                every = self.learned.modulus.get(terms, 1)
+                free = min(at) - 1 - self.learned.threshold.get(terms, -1)
+                d = max(0, free // every * every)
+            out[base] = d
+            if terms in self.learned.outer_bases:
+                tiles = d if tiles is None else min(tiles, d)
+        for base, d in out.items():
+            if base[0] in self.learned.outer_bases:
+                out[base] = d = tiles or 0
+            if d:
+                s.shifted.add(base)
+        return out, tiles or 0
+
+    def key(self, s: State) -> Hashable:
+        """Return the state as a value. Decisions that nobody can ask for again are removed from it."""
+        shifts, tiles = self.shifts(s)
+
+        def moved(base: Base) -> Base:
+            return base[0], None if base[1] is None else base[1] - tiles
+
+        def plain(v: Value) -> Hashable:
+            if isinstance(v, np.ndarray):
+                return ("lanes", v.tobytes())
+            if isinstance(v, Counter):
+                return ("counter", moved(v.loop), v.value - v.slope * shifts.get(v.loop, 0), v.slope)
+            if isinstance(v, Struct):
+                return ("struct", tuple((p, plain(x)) for p, x in v.fields))
+            return v
+
+        warps: list[Hashable] = []
+        slowest: dict[int, int] = {}
+        for w in s.warps:
+            slowest[w.number // 4] = min(slowest.get(w.number // 4, w.waited), w.waited)
+        for w in s.warps:
+            warps.append(self._warp(w, slowest[w.number // 4], shifts, tiles, moved, plain))
+        decisions = frozenset(
+            (moved(b), tuple(None if x is None else x - shifts.get(b, 0) for x in interval))
+            for b, interval in s.decisions.items()
+        )
+        records = frozenset(
+            (r.kind, r.actor, self._ticket(s, slowest, r.actor, r.ticket), r.known, r.fenced, self._small(mask))
+            for r, mask in s.facts.records.items()
+        )
+        products = tuple(
+            (g, n - slowest[g], p.operands, p.warps, p.tokens)
+            for g, found in sorted(s.products.items())
+            for n, p in sorted(found.items())
+        )
+        named = tuple(sorted((i, b.arrived, b.expected, b.parties, b.before) for i, b in s.named.items()))
+        barriers = tuple(sorted((at, b.key()) for at, b in s.mbarriers.items()))
+        return (
+            tuple(warps),
+            decisions,
+            records,
+            frozenset(s.facts.tokens.items()),
+            products,
+            named,
+            barriers,
+            tuple(s.flying),
+            s.pool,
+        )
+
+    def _ticket(self, s: State, slowest: dict[int, int], actor: tuple[Hashable, ...], ticket: int) -> int | str:
+        if ticket == DONE:
+            return "done"
+        if actor[0] == "wgmma":
+            return ticket - slowest[actor[1]]  # type: ignore[index]
+        w = s.warps[actor[1]]  # type: ignore[index]
+        return ticket - (w.bulk if actor[0] == "bulk" else w.copies).get(actor[2], 0)  # type: ignore[arg-type]
+
+    def _warp(
+        self, w: Warp, slowest: int, shifts: Mapping[Base, int], tiles: int, moved: Moved, plain: Plain
+    ) -> Hashable:
+        if not w.frames:
+            return w.number, "ended", w.waited - slowest
+        frames = tuple(self._frame(f, shifts, moved, plain) for f in w.frames)
+        env: list[Hashable] = []
+        at = {f.block: f.index if f is w.frames[-1] else f.index - 1 for f in w.frames}
+        for v, x in w.env.items():
+            if isinstance(v.owner, Operation) and self.program.last_use(v) < at.get(v.owner.parent, -1):
+                continue
+            if isinstance(x, Accumulator):
+                env.append((v, (x.number - w.waited, x.whole) if x.number >= w.waited else "done"))
+            else:
+                env.append((v, plain(x)))
+        lag = tuple(sorted(w.lag.items()))
+        rest = (
+            w.issued - w.waited,
+            tuple(g - w.waited for g in w.groups),
+            w.waited - slowest,
+            w.fenced,
+            w.joined,
+            w.passed,
+            w.registers,
+            w.resized,
+            w.inits,
+        )
+        return w.number, frames, frozenset(env), w.tile - tiles, lag, rest, frozenset(w.bulk), frozenset(w.copies)
+
+    def _frame(self, f: Frame, shifts: Mapping[Base, int], moved: Moved, plain: Plain) -> Hashable:
+        position: Hashable = f.at
+        if f.loop is not None:
+            position = (moved(f.loop), f.position - shifts.get(f.loop, 0), f.at > 0)
+        return id(f.ops), f.index, f.lanes, position, f.undecided, f.partial, tuple(map(plain, f.bounds or ()))
+
+
+class Search:
+    """One search for a violation."""
+
+    def __init__(self, program: Program, learned: Learned, seconds: float, order: int = 1) -> None:
+        self.machine = Machine(program, learned)
+        self.keys = Keys(self.machine)
+        self.deadline = time.process_time() + seconds
+        self.order = order
+        self.states = 0
+
+    def run(self) -> Found | None:
+        """Visit all states. Return the first violation, None if there is none."""
+        nodes: list[tuple[int, Choice | None]] = [(-1, None)]
+        seen: set[Hashable] = set()
+        work = [(self.machine.start(), 0)]
+        while work:
+            s, node = work.pop()
+            try:
+                self.proceed(s)
+                continue
+            except Undecided as question:
+                key = self.keys.key(s)
+                if key in seen:
+                    continue
+                seen.add(key)
+                self.states = len(seen)
+                if self.states > MOST_STATES or time.process_time() > self.deadline:
+                    raise self._unbounded(s) from None
+                for answer in (True, False):
+                    child = s.copy() if answer else s
+                    split(child.decisions, question, self.machine.learned.minimum, answer)
+                    nodes.append((node, Choice(question.base, question.bound, answer)))
+                    work.append((child, len(nodes) - 1))
+            except Violation as v:
+                choices: list[Choice] = []
+                at = node
+                while at >= 0:
+                    at, choice = nodes[at]
+                    if choice is not None:
+                        choices.insert(0, choice)
+                return Found(v, choices, s, bool(self.machine.learned.outer))
+        return None
+
+    def proceed(self, s: State) -> None:
+        """Run all warps to the end of the block, in a fixed order. Copies land when no warp can continue."""
+        machine = self.machine
+        while True:
+            if time.process_time() > self.deadline:
+                raise self._unbounded(s)
+            moved = False
+            for w in s.warps[:: self.order]:
+                if w.frames and machine.advance(s, w):
+                    moved = True
+            if moved:
+                continue
+            if s.flying:
+                machine.land(s, 0)
+                continue
+            waiting = [w for w in s.warps if w.frames]
+            if waiting:
+                raise deadlock(waiting)
+            return
+
+    def _unbounded(self, s: State) -> NotProved:
+        fast = max(s.warps, key=lambda w: (bool(w.frames), w.tile))
+        slow = min(s.warps, key=lambda w: (not w.frames, w.tile))
+        return NotProved(
+            f"the search did not converge after {self.states} states",
+            fast.frames[-1].op if fast.frames else None,
+            f"warp {fast.number} may run ahead of warp {slow.number} without bound, or a value of the protocol counts "
+            "iterations; raise --limit if the kernel has many stages",
+        )
+
+
+def deadlock(waiting: list[Warp]) -> Violation:
+    """Return the violation that all remaining warps wait."""
+    first = waiting[0].frames[-1]
+    op = first.ops[first.index]
+    return Violation("deadlock", f"deadlock: {len(waiting)} warps wait and none can continue", op)
+
+
+def search(program: Program, learned: Learned, seconds: float, order: int = 1) -> tuple[Found | None, Search]:
+    """Search until nothing new is learned."""
+    started = time.process_time()
+    for _ in range(MOST_RESTARTS):
+        one = Search(program, learned, seconds - (time.process_time() - started), order)
+        try:
+            found = one.run()
+        except Restart:
+            continue
+        if found is not None and (zero := _without_iterations(found, learned)):
+            learned.minimum.update(dict.fromkeys(zero, 1))
+            continue
+        return found, one
+    raise NotProved("the search restarts too often", None)
+
+
+def _without_iterations(found: Found, learned: Learned) -> list[Terms]:
+    """Return the sizes that are zero in a counterexample, and have not been assumed to be positive."""
+    return [
+        b[0]
+        for b, (_, high) in found.state.decisions.items()
+        if high is not None and high <= 0 and lowest(b[0], learned.minimum) == 0
+    ]

@@ -1,0 +1,165 @@
+"""The state of a block in the protocol prover: warps, barriers, copies in flight, facts and decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from cute_dialect.prove.decisions import Interval
+from cute_dialect.prove.facts import Facts
+from cute_dialect.prove.values import Base, Value
+
+ALL_LANES = (1 << 32) - 1
+
+
+@dataclass
+class Frame:
+    """A block of ops that a warp executes, and the position in it.
+
+    Attributes:
+        op: The scf.if or scf.for, None for the body of the kernel.
+        lanes: Mask of the lanes that execute the block.
+        loop: Base of a loop of unknown length.
+        at: Iterations of the loop that have ended.
+        position: Index of the iteration in a loop of unknown length, in units that all roles share.
+        bounds: Lower bound, upper bound and step.
+        undecided: True if the loop has to decide whether it goes on.
+        partial: 1 or 2 if only some lanes have entered the first or second block of an scf.if.
+    """
+
+    block: Block
+    ops: list[Operation]
+    op: Operation | None
+    lanes: int
+    index: int = 0
+    loop: Base | None = None
+    at: int = 0
+    position: int = 0
+    bounds: tuple[Value, Value, Value] | None = None
+    undecided: bool = False
+    partial: int = 0
+
+    def copy(self) -> Frame:
+        """Return an independent copy."""
+        new = Frame(self.block, self.ops, self.op, self.lanes)
+        new.__dict__.update(self.__dict__)
+        return new
+
+
+@dataclass
+class Warp:
+    """One warp: its frames, values, groups of copies and wgmma.
+
+    Attributes:
+        tile: Iteration of the outermost loop of unknown length.
+        lag: Phases of a barrier that completed since a class of lanes last took one, at most 2.
+        bulk: Groups of bulk stores that a class of lanes has committed.
+        copies: Groups of cp.async that a class of lanes has committed.
+        issued, groups, waited: Numbers of wgmma.
+        joined: Barrier that the warp waits at, or "passed".
+    """
+
+    number: int
+    lanes: np.ndarray[tuple[int], np.dtype[np.int64]]
+    frames: list[Frame] = field(default_factory=list)
+    env: dict[SSAValue, Value] = field(default_factory=dict)
+    tile: int = 0
+    lag: dict[tuple[int, int], int] = field(default_factory=dict)
+    bulk: dict[int, int] = field(default_factory=dict)
+    copies: dict[int, int] = field(default_factory=dict)
+    issued: int = 0
+    groups: tuple[int, ...] = ()
+    waited: int = 0
+    fenced: bool = False
+    joined: int | None = None
+    passed: bool = False
+    registers: int = 0
+    resized: bool = False
+    inits: tuple[tuple[int, int], ...] = ()
+
+    def copy(self) -> Warp:
+        """Return an independent copy."""
+        new = Warp(self.number, self.lanes)
+        new.__dict__.update(self.__dict__)
+        new.frames = [f.copy() for f in self.frames]
+        for name in ("env", "lag", "bulk", "copies"):
+            new.__dict__[name] = dict(self.__dict__[name])
+        return new
+
+
+@dataclass
+class MBarrier:
+    """An mbarrier. `phase` counts completed phases up to 2; `parity` is that of the phase in progress."""
+
+    count: int
+    pending: int
+    bytes: int = 0
+    phase: int = 0
+    parity: int = 0
+    delivers: bool = False
+    fenced: bool = False
+
+    def key(self) -> Hashable:
+        """Return the barrier as a value."""
+        return tuple(self.__dict__.values())
+
+
+@dataclass
+class Named:
+    """A named barrier: threads that have arrived, the expected number, and the arrivals of this and the last phase."""
+
+    arrived: int = 0
+    expected: int | None = None
+    parties: tuple[int, ...] = ()
+    before: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Flight:
+    """A copy in flight, and the mbarrier that it signals."""
+
+    barrier: int
+    nbytes: int
+    start: int
+
+
+@dataclass
+class Product:
+    """A wgmma of a warpgroup that some of its warps have issued."""
+
+    operands: Hashable
+    warps: int = 0
+    tokens: frozenset[Hashable] = frozenset()
+
+
+class State:
+    """A state of the block."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.warps: list[Warp] = []
+        self.mbarriers: dict[int, MBarrier] = {}
+        self.named: dict[int, Named] = {}
+        self.flying: list[Flight] = []
+        self.products: dict[int, dict[int, Product]] = {}
+        self.facts = facts
+        self.decisions: dict[Base, Interval] = {}
+        self.shifted: set[Base] = set()
+        self.pool = 0
+
+    def copy(self) -> State:
+        """Return an independent copy."""
+        out = State(self.facts.copy())
+        out.warps = [w.copy() for w in self.warps]
+        out.mbarriers = {k: MBarrier(**b.__dict__) for k, b in self.mbarriers.items()}
+        out.named = {k: Named(**b.__dict__) for k, b in self.named.items()}
+        out.flying = list(self.flying)
+        out.products = {
+            g: {n: Product(p.operands, p.warps, p.tokens) for n, p in products.items()}
+            for g, products in self.products.items()
+        }
+        out.decisions, out.shifted = dict(self.decisions), set(self.shifted)
+        out.pool = self.pool
+        return out

@@ -1,0 +1,211 @@
+"""Abstract values of the protocol prover: integers, values per lane, linear terms over symbols, and loop counters.
+
+An address, parity or trip count of a protocol is one of
+
+- `int`, the same in all threads, or a numpy array with one integer per lane of a warp;
+- `Linear`, such as `k_tiles - 1`: unknown, but the same in all threads of the block;
+- `Counter`, the induction variable of a loop without a known end, or a quotient of it;
+- `Accumulator`, registers that a wgmma writes, and `Struct`, an LLVM struct;
+- `UNKNOWN`, anything else. No synchronizing instruction may depend on it.
+
+>>> symbol(("arg", 0, ())) * 2 + 1 - symbol(("arg", 0, ())) * 2
+1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import gcd
+from typing import TypeAlias
+
+import numpy as np
+
+Lanes: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+Atom: TypeAlias = "tuple[Hashable, ...]"
+Terms: TypeAlias = "tuple[tuple[Atom, int], ...]"
+Base: TypeAlias = "tuple[Terms, int | None]"
+"""The variable part of a comparison, and the number of the tile whose value it is (None: of the whole launch)."""
+
+
+class Unknown:
+    """The value of which nothing is known."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A sum of symbols with integer coefficients, and a constant. Built by `symbol` and arithmetic."""
+
+    terms: Terms
+    const: int = 0
+
+    def __add__(self, other: Linear | int) -> Linear | int:
+        sums = dict(self.terms)
+        if isinstance(other, Linear):
+            for atom, factor in other.terms:
+                sums[atom] = sums.get(atom, 0) + factor
+        const = self.const + (other.const if isinstance(other, Linear) else other)
+        return _linear(sums, const)
+
+    def __mul__(self, factor: int) -> Linear | int:
+        return _linear({a: c * factor for a, c in self.terms}, self.const * factor)
+
+    def __sub__(self, other: Linear | int) -> Linear | int:
+        return self + other * -1
+
+
+def _linear(sums: dict[Atom, int], const: int) -> Linear | int:
+    terms = tuple(sorted(((a, c) for a, c in sums.items() if c), key=repr))
+    return Linear(terms, const) if terms else const
+
+
+def symbol(atom: Atom) -> Linear:
+    """Return an unknown integer with a name."""
+    return Linear(((atom, 1),))
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A value of a loop of unknown length: advancing the loop by d iterations adds `slope * d`."""
+
+    loop: Base
+    value: int
+    slope: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Registers written by the wgmma with this number, of one warp. `whole`: all of them, in order."""
+
+    number: int
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Struct:
+    """An LLVM struct, as its known fields by position."""
+
+    fields: tuple[tuple[tuple[int, ...], Value], ...] = ()
+
+    def insert(self, path: tuple[int, ...], value: Value) -> Struct:
+        """Return the struct with one field replaced."""
+        kept = [(p, v) for p, v in self.fields if p[: len(path)] != path]
+        if isinstance(value, Struct):
+            kept += [(path + p, v) for p, v in value.fields]
+        elif value is not UNKNOWN:
+            kept.append((path, value))
+        return Struct(tuple(sorted(kept, key=lambda f: f[0])))
+
+    def extract(self, path: tuple[int, ...]) -> Value:
+        """Return a field, which may be a struct. A field that was never inserted is unknown."""
+        found = tuple((p[len(path) :], v) for p, v in self.fields if p[: len(path)] == path)
+        if len(found) == 1 and not found[0][0]:
+            return found[0][1]
+        return Struct(found)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A kernel argument that is a struct, or a struct in it."""
+
+    index: int
+    path: tuple[int, ...] = ()
+
+
+Value: TypeAlias = "int | Lanes | Linear | Counter | Accumulator | Struct | Argument | Unknown"
+
+
+def uniform(values: Lanes) -> int | Lanes:
+    """Return one integer if all lanes have the same value."""
+    return int(values[0]) if (values == values[0]).all() else values
+
+
+def wrapped(value: int | Lanes, width: int) -> int | Lanes:
+    """Wrap integers to a signed type of `width` bits."""
+    if width == 1:
+        return value & 1
+    if width >= 64 and isinstance(value, np.ndarray):
+        return value
+    half = 1 << (width - 1)
+    return ((value + half) & ((1 << width) - 1)) - half
+
+
+_ARITHMETIC: dict[str, Callable[..., int | Lanes]] = {
+    "addi": lambda x, y: x + y,
+    "subi": lambda x, y: x - y,
+    "muli": lambda x, y: x * y,
+    "andi": lambda x, y: x & y,
+    "ori": lambda x, y: x | y,
+    "xori": lambda x, y: x ^ y,
+    "shli": lambda x, y: x << y,
+    "shrsi": lambda x, y: x >> y,
+    "floordivsi": lambda x, y: x // y,
+    "ceildivsi": lambda x, y: -(-x // y),
+    "minsi": np.minimum,
+    "maxsi": np.maximum,
+}
+_UNSIGNED: dict[str, Callable[..., int | Lanes]] = {
+    "shrui": lambda x, y: x >> y,
+    "divui": lambda x, y: x // y,
+    "remui": lambda x, y: x % y,
+    "ceildivui": lambda x, y: -(-x // y),
+    "minui": np.minimum,
+    "maxui": np.maximum,
+}
+PREDICATES: tuple[str, ...] = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
+"""Predicates of arith.cmpi by number. The last four compare unsigned integers."""
+COMPARE: dict[str, Callable[..., bool | Lanes]] = {
+    "==": lambda x, y: x == y,
+    "!=": lambda x, y: x != y,
+    "<": lambda x, y: x < y,
+    "<=": lambda x, y: x <= y,
+    ">": lambda x, y: x > y,
+    ">=": lambda x, y: x >= y,
+}
+
+
+def compute(name: str, x: int | Lanes, y: int | Lanes, width: int) -> int | Lanes | Unknown:
+    """Return the result of a binary `arith` op (its name without the dialect) on known integers."""
+    if name in _UNSIGNED or name in ("divsi", "remsi"):
+        if name.startswith(("div", "rem", "ceildiv")) and not np.all(y):
+            return UNKNOWN
+        if width < 64 and name in _UNSIGNED:
+            x, y = x & ((1 << width) - 1), y & ((1 << width) - 1)
+        elif np.any(np.less(x, 0)) or np.any(np.less(y, 0)):
+            return UNKNOWN  # Rounding toward zero, or unsigned integers of 64 bits: no protocol needs them.
+        run = _UNSIGNED.get(name) or (_UNSIGNED["divui"] if name == "divsi" else _UNSIGNED["remui"])
+    elif name in _ARITHMETIC:
+        run = _ARITHMETIC[name]
+        if name.startswith(("sh", "floordiv", "ceildiv")) and (
+            np.any(np.less(y, 0)) or (not np.all(y) and "div" in name)
+        ):
+            return UNKNOWN
+    else:
+        return UNKNOWN
+    got = wrapped(run(x, y), width)
+    return uniform(got) if isinstance(got, np.ndarray) else int(got)
+
+
+def compare(predicate: int, x: int | Lanes, y: int | Lanes, width: int) -> int | Lanes:
+    """Return the result of `arith.cmpi`, 0 or 1."""
+    if predicate >= 6 and width < 64:
+        x, y = x & ((1 << width) - 1), y & ((1 << width) - 1)
+    got = COMPARE[PREDICATES[predicate]](x, y)
+    return uniform(np.asarray(got, np.int64)) if isinstance(got, np.ndarray) else int(got)
+
+
+def normalized(difference: Linear) -> tuple[Terms, int, int]:
+    """Return terms T, a factor f and a constant c with difference = f·T + c. The first coefficient of T is positive."""
+    common = 0
+    for _, c in difference.terms:
+        common = gcd(common, c)
+    if difference.terms[0][1] < 0:
+        common = -common
+    return tuple((a, c // common) for a, c in difference.terms), common, difference.const

@@ -1,0 +1,132 @@
+"""The protocol prover on rings of the language: proofs, and defects that the interpreter reproduces."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import cute_dialect.lang as cute
+from cute_dialect.prove import effects, facts
+from cute_dialect.prove.proof import prove
+from cute_dialect.prove.values import Counter, Linear, symbol
+from cute_dialect.tools import cute_prove
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rings import DEFECTS, arrays, ring
+
+PROBLEMS = [arrays(n) for n in (7, 4, 1, 2)]
+
+
+def module_of(f: Any) -> ModuleOp:
+    return cast(ModuleOp, cute.compile(f, *arrays(2), device="cpu").kernel(cpu=True).module.lowered())
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_a_correct_ring_is_proved(stages: int):
+    (proof,) = cute.testing.prove(ring(stages), PROBLEMS[0])
+    assert proof, str(proof)
+    assert proof.states > stages and "proved for all trip counts" in str(proof)
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_a_defect_is_refuted_with_a_report_of_the_interpreter(defect: str):
+    (proof,) = cute.testing.prove(ring(2, defect), PROBLEMS[0], problems=PROBLEMS[1:])
+    assert proof.verdict == "refuted" and not proof
+    assert "rings.py:" in proof.location and "the interpreter reports" in proof.cure and "rings.py:" in proof.cure
+    assert any(size.startswith("x") for size in proof.sizes)
+
+
+def test_a_counterexample_without_a_replay_is_not_proved():
+    proof = prove(module_of(ring(2, "no release")), "ring_kernel")
+    assert proof.verdict == "not proved" and "no arguments to replay it on" in proof.reason
+
+
+def test_a_counterexample_that_runs_do_not_show_is_not_proved():
+    runs: list[str] = []
+    proof = prove(module_of(ring(2, "no release")), "ring_kernel", [("one", runs.append)])
+    assert proof.verdict == "not proved" and "in 4 runs the interpreter does not reproduce it" in proof.reason
+    assert runs == ["round-robin", "adversarial", "reverse", "random"]
+
+
+@pytest.mark.parametrize("name", ["nvvm.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.init"])
+def test_an_op_that_the_table_lacks_is_named(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delitem(effects.EFFECTS, name)
+    proof = prove(module_of(ring(2)), "ring_kernel")
+    assert proof.verdict == "not proved" and proof.reason == f"the effect of {name} is not modelled"
+    assert "rings.py:" in proof.location
+
+
+def test_every_effect_has_a_step():
+    from cute_dialect.prove.machine import Machine
+
+    for name, effect in effects.EFFECTS.items():
+        assert hasattr(Machine, f"_do_{effect.kind}"), name
+
+
+def test_a_while_loop_is_named():
+    @cute.kernel
+    def spin(x: cute.Tensor):
+        while x[0] > 0:
+            x[0] = x[0] - 1
+        cute.arch.sync_threads()
+
+    @cute.jit
+    def launch(x: cute.Tensor):
+        spin(x).launch(grid=1, block=32)
+
+    (proof,) = cute.testing.prove(launch, arrays(1)[:1])
+    assert proof.verdict == "not proved" and "while loop" in proof.reason
+
+
+def test_a_read_that_nothing_orders_after_a_write_of_another_lane():
+    @cute.kernel
+    def shift(y: cute.Tensor, fixed: cute.Constexpr):
+        lane = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        s[lane] = 1.0
+        if fixed:
+            cute.arch.sync_warp()
+        y[lane] = s[31 - lane]
+
+    @cute.jit
+    def launch(y: cute.Tensor, fixed: cute.Constexpr):
+        shift(y, fixed).launch(grid=1, block=32)
+
+    y = arrays(1)[0].reshape(-1)
+    assert cute.testing.prove(launch, (y, True))[0]
+    (proof,) = cute.testing.prove(launch, (y, False))
+    assert proof.verdict == "refuted" and "not ordered after the write of warp 0" in proof.reason
+
+
+def test_values():
+    k = symbol(("argument", 0, ()))
+    assert k * 2 + 1 - k - k == 1
+    difference = k - 3
+    assert isinstance(difference, Linear) and difference.const == -3
+    assert Counter(((), None), 4) != Counter(((), None), 5)
+
+
+def test_facts_of_a_read_that_everyone_knows_are_dropped():
+    f = facts.Facts(everyone=0b11)
+    f.add(facts.Record(facts.WRITE, ("thread", 0, 0), facts.DONE, 0b01, 0), 0b1111)
+    assert [r.kind for r, _ in f.conflicts(facts.READ, 0b1)] == ["write"]
+    f.add(facts.Record(facts.READ, ("thread", 1, 0), facts.DONE, 0b10, 0), 0b0001)
+    f.carry(0b10, 0b01)
+    assert [r.kind for r in f.records] == ["write"] and f.written() == 0b1111
+
+
+def test_the_program_proves_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "ring.mlir"
+    file.write_text(cute.compile(ring(2, "no release"), *arrays(2), device="cpu").mlir("trace"))
+    assert cute_prove.main([str(file)]) == 2
+    assert "abstract counterexample" in capsys.readouterr().out
+    assert cute_prove.main([str(file), "--in", "32xKxf32", "--in", "32xKxf32"]) == 1
+    assert "refuted: deadlock" in capsys.readouterr().out
+    assert cute_prove.main([str(file), "--kernel", "no_such"]) == 3
+    assert "no such kernel" in capsys.readouterr().err
+    assert cute_prove.main([str(tmp_path / "none.mlir")]) == 3
