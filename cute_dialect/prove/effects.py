@@ -22,7 +22,7 @@ from cute_dialect.prove.verdict import NotProved, where
 
 @dataclass(frozen=True)
 class Effect:
-    """What the prover does at an op.
+    """The effect of an op on the protocol.
 
     Attributes:
         kind: Name of the machine's step, see `machine`.

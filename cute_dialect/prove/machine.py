@@ -95,7 +95,7 @@ class Machine(Evaluator):
         raise Restart
 
     def sources(self, w: Warp, classes: Sequence[int]) -> int:
-        """Return the bits of what some classes release together."""
+        """Return the bits of the knowledge that some classes release together."""
         out = 0
         for c in classes:
             bit, own = self._bits[w.number, c]
@@ -228,7 +228,7 @@ class Machine(Evaluator):
         return moved
 
     def _plan(self, op: Operation) -> tuple[Callable[..., bool] | None, Callable[..., None] | None]:
-        """Return what an op does: a step, control flow, or neither for a computation."""
+        """Return the step of an op or its control flow. Both are None for a computation."""
         got = self._plans.get(op)
         if got is None:
             effect = self.program.effects.get(op)

@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.program import symbol_name
 from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.decisions import lowest
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.search import Found, search
 from cute_dialect.prove.values import Linear, Terms
@@ -51,7 +52,7 @@ class Proof:
         reason: The violation, or what stands in the way of a proof.
         location: Source location of the reason.
         earlier: Source location of the earlier access of a race.
-        cure: What would help, or the report of the interpreter that reproduces the violation.
+        cure: A change that would help, or the report of the interpreter that reproduces the violation.
         sizes: The trip counts of a counterexample.
         assumed: Preconditions that the proof needs.
         states: Number of states visited.
@@ -108,23 +109,27 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
         used = time.process_time() - started
         return Proof(kernel, NOT_PROVED, e.reason, where(e.op), cure=e.cure, seconds=used)
     used = time.process_time() - started
-    assumed = tuple(f"{describe(func, t)} >= {n}" for t, n in learned.minimum.items())
     if found is None:
-        return Proof(kernel, PROVED, assumed=assumed, states=visited.states, seconds=used)
-    return _replayed(func, found, candidates, assumed, visited.states, used)
+        return Proof(kernel, PROVED, assumed=_assumed(func, learned), states=visited.states, seconds=used)
+    return _replayed(func, found, candidates, learned, visited.states, used)
+
+
+def _assumed(func: Operation, learned: Learned) -> tuple[str, ...]:
+    return tuple(f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items())
 
 
 def _replayed(
     func: Operation,
     found: Found,
     candidates: Iterable[tuple[str, Run]],
-    assumed: tuple[str, ...],
+    learned: Learned,
     states: int,
     used: float,
 ) -> Proof:
     """Return the verdict on a violation: refuted if the interpreter reports one, too."""
     v, kernel = found.violation, symbol_name(func)
-    sizes = _sizes(func, found)
+    assumed = _assumed(func, learned)
+    sizes = _sizes(func, found, learned)
     tried = 0
     for name, run in candidates:
         for schedule in SCHEDULES:
@@ -141,11 +146,11 @@ def _replayed(
     return Proof(kernel, NOT_PROVED, reason, where(v.op), where(v.earlier), "", sizes, assumed, states, used)
 
 
-def _sizes(func: Operation, found: Found) -> tuple[str, ...]:
+def _sizes(func: Operation, found: Found, learned: Learned) -> tuple[str, ...]:
     """Return the trip counts of a counterexample, such as `k_tiles = 3`."""
     bounds: dict[tuple[Terms, int | None], tuple[int | None, int | None]] = {}
     for c in found.choices:
-        low, high = bounds.get(c.base, (None, None))
+        low, high = bounds.get(c.base, (lowest(c.base[0], learned.minimum), None))
         bounds[c.base] = (c.bound + 1, high) if c.answer else (low, c.bound)
     out: list[str] = []
     for (terms, tile), (low, high) in bounds.items():

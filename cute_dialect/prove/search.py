@@ -124,7 +124,7 @@ class Keys:
         return out, tiles or 0
 
     def key(self, s: State) -> Hashable:
-        """Return the state as a value. Decisions that nobody can ask for again are removed from it."""
+        """Return the state as a value. Decisions that no warp can ask for again are removed from it."""
         shifts, tiles = self.shifts(s)
 
         def moved(base: Base) -> Base:

@@ -3,8 +3,8 @@
     python test/oracle/prove_fuzz.py --count 200 --seed 1
 
 Each case is a producer-consumer ring with a random number of stages, perhaps a defect, and up to two random mutations
-of its lowered code (a synchronizing op dropped, moved or weakened). What is proved must run without a report at every
-tried size, with all schedules. What is refuted has been reproduced by the prover itself. The exit status is 1 for a
+of its lowered code (a synchronizing op dropped, moved or weakened). A proved case must run without a report at every
+tried size, with all schedules. The prover itself reproduces the refuted ones. The exit status is 1 for a
 proof that a run contradicts, and for a draw with fewer than a tenth of either verdict.
 """
 
