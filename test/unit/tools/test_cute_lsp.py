@@ -237,6 +237,7 @@ def test_a_long_text(editor: Editor) -> None:
     assert isinstance(found, types.Location) and found.range.start == types.Position(count - 1, 2)
     asked_for = types.ReferenceParams(types.ReferenceContext(True), asked.text_document, position(text, "%n: ", 1))
     assert len(editor.wait(editor.client.text_document_references_async(asked_for)) or []) == count
+    assert editor.diagnostics(uri) == []  # Types are known after the check.
     assert editor.hover(uri, last).startswith(f"```mlir\n%v{count - 1} : i32")
     editor.client.text_document_did_close(types.DidCloseTextDocumentParams(asked.text_document))
 
