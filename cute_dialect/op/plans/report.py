@@ -18,6 +18,7 @@ from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
 from cute_dialect.op.epilogue.tracing import Traced
+from cute_dialect.op.errors import ShapeError
 from cute_dialect.op.execute.arguments import apart
 from cute_dialect.op.execute.gemm import parts_of
 from cute_dialect.op.execute.kernels import splitting
@@ -31,7 +32,7 @@ from cute_dialect.op.pycutlass.arguments import example_graph
 from cute_dialect.op.pycutlass.conv_arguments import parts_of as slices_of
 from cute_dialect.op.select.backends import LATEST, unmeasured
 from cute_dialect.op.select.configurations import Configured
-from cute_dialect.op.select.cost_model import work_of
+from cute_dialect.op.select.cost_model import NO_WORK, work_of
 from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, SchedulerMode, Split
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
@@ -61,6 +62,11 @@ def explained(
     batch = sums[:-2]
     graph = None if traced is None else example_graph(traced, plan.kinds)
     z = _matrix(plan.call, "D", sums if traced is None else traced.shape_of(sums), d)
+    if 0 in (*sums, x.shape[-1]):
+        raise ShapeError(
+            f"{plan.call}.explain: A has shape {x.shape} and B has shape {y.shape}; "
+            "explain does not support empty matrices"
+        )
     asked, where = plan.asked(batch=bool(batch)), plan.where()
     of = Operands(x, y, z, graph=graph)
     td = plan.tile_description or chosen(of, asked, **where, array=array, split=split)
@@ -101,7 +107,13 @@ def explained(
         if isinstance(kernel, Sm100Config):
             budgets = f", {kernel.columns} of {COLUMNS} columns of tensor memory, up to 255 registers"
             fused = Epilogue(graph=graph) if graph is not None else None
-            bounds = lines_of(kernel, problem, work_of(fused, kernel.output))
+            parts, _ = parts_of(of, split)
+            if parts == 1:
+                bounds = lines_of(kernel, problem, work_of(fused, kernel.output))
+            else:  # Each slice is a matrix of f32 sums.  The kernel that adds them takes time, too.
+                grid *= parts
+                slices = problem._replace(k=-(-problem.k // parts), matrices=problem.matrices * parts, output="f32")
+                bounds = lines_of(kernel, slices, NO_WORK)
             grid = -(-grid // -(-grid // kernel.sms))  # the fewest blocks that need no more waves
             found = replace(found, budgets=budgets, bounds=bounds)
         found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)

@@ -38,7 +38,7 @@ _ASSUMPTIONS = (
 
 
 class Bounds(NamedTuple):
-    """Cycles that each resource needs for the tiles of the busiest block, and HBM for all of them."""
+    """Cycles that each resource needs: for the tiles of the busiest block, L2 on average, and HBM for all blocks."""
 
     mma: float
     shared: float  # reads by the MMAs, and the staging of C
@@ -73,12 +73,12 @@ def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
     each = -(-tiles // config.sms)
     bits, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
     mma = each * max(m, 128) * n * steps * config.depth / FMAS[bits]
-    read, stored = steps * config.stage_bytes, m * n * BITS[p.output] / 8
-    shared = each * (read + 2 * stored) / SHARED
+    shared = each * (steps * config.stage_bytes + 2 * m * n * BITS[p.output] / 8) / SHARED
     each_element = max((work.instructions + _STORED) / INSTRUCTIONS + work.specials / SPECIALS, 4 / TMEM)
-    l2 = each * (read + m * n * out / 8) / L2
-    moved = int(p.matrices * ((p.m + p.n) * p.k * bits + p.m * p.n * out)) // 8
-    l2_bytes = int(tiles * (read + m * n * out / 8))
+    stored = p.m * p.n * out  # TMA neither reads nor writes past the end of a matrix.
+    l2_bytes = int(p.matrices * ((-(-p.n // n) * p.m + -(-p.m // m) * p.n) * p.k * bits + stored)) // 8
+    l2 = l2_bytes / max(1, min(tiles, config.sms)) / L2
+    moved = int(p.matrices * ((p.m + p.n) * p.k * bits + stored)) // 8
     return Bounds(mma, shared, each * m * n * each_element, l2, moved / DRAM, l2_bytes, moved, each)
 
 

@@ -279,6 +279,29 @@ def test_operands_of_a_fixed_tile() -> None:
         plan.run(np.ones((8, 64), np.float16), np.ones((64, 136), np.float16)[:, :131], device="cpu")
 
 
+def bounds_of(plan: op.Gemm, a: tuple[int, int], b: tuple[int, int], **options: int) -> dict[str, list[str]]:
+    lines = [line.split() for line in str(plan.explain(a, b, **options)).splitlines()[1:]]
+    return {label: rest for label, *rest in lines}
+
+
+def test_bounds_of_matrices_smaller_than_a_tile() -> None:
+    """TMA reads no row past the end: 64 tiles read one row of A, and their columns of B."""
+    found = bounds_of(op.Gemm(element="f16", layout="row", kernel_cc=100), (1, 4096), (4096, 4096))
+    moved = (64 * 4096 + 4096 * 4096 + 4096) * 2
+    assert found["L2"] == [f"{moved / 64 / 64:.0f}", "cycles:", f"{moved / 1e6:.3g}", "MB"]
+
+
+def test_bounds_of_slices() -> None:
+    """Slices of K run at the same time, and each writes f32."""
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
+    whole, split = (bounds_of(plan, (64, 65536), (65536, 64), split_k=n) for n in (1, 16))
+    assert (whole["blocks"][0], split["blocks"][0]) == ("1", "16")
+    assert int(whole["MMA"][0]) == 16 * int(split["MMA"][0])
+    assert int(split["L2"][0]) == (2 * 64 * 4096 * 2 + 64 * 64 * 4) / 64
+    with pytest.raises(op.ShapeError, match="explain does not support empty matrices"):
+        plan.explain((0, 64), (64, 64))
+
+
 def test_a_plan_for_sm_100() -> None:
     plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
     lines = str(plan.explain((4096, 2048), (2048, 1024))).splitlines()
