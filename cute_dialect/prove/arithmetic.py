@@ -31,13 +31,14 @@ from cute_dialect.prove.values import (
     Value,
     compare,
     compute,
+    normalized,
     symbol,
     uniform,
     wrapped,
 )
 from cute_dialect.prove.verdict import NotProved
 
-_WIDENING = (
+_CASTS = (
     "arith.extsi",
     "arith.extui",
     "arith.trunci",
@@ -50,7 +51,9 @@ _WIDENING = (
     "llvm.trunc",
 )
 _SAME = ("llvm.addrspacecast", "builtin.unrealized_conversion_cast", "llvm.freeze", "llvm.intr.ssa.copy", "ub.freeze")
+_UNSIGNED_CASTS = ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr")
 _DYNAMIC = -(2**31)
+_SHIFTED = "a left shift of a size or iteration may reach the sign bit; multiply instead"
 _NOTHING = State(Facts(0))  # Values that depend on the thread alone ask no questions.
 
 
@@ -173,8 +176,8 @@ class Evaluator:
             return self._shuffle(op, x)
         if name in _SAME or (name == "llvm.bitcast" and str(op.operands[0].type).startswith("!llvm.ptr")):
             return x[0]
-        if name in _WIDENING:
-            return self._widen(op, x[0])
+        if name in _CASTS:
+            return self._cast(op, x[0])
         if name == "llvm.getelementptr":
             return self._element(op, x)
         if name == "llvm.extractvalue":
@@ -217,16 +220,36 @@ class Evaluator:
             return int(value[lane & 31]) if x[3] == 31 else UNKNOWN
         return UNKNOWN
 
-    def _widen(self, op: Operation, value: Value) -> Value:
+    def _cast(self, op: Operation, value: Value) -> Value:
         source, target = (width_of(v.type) for v in (op.operands[0], op.results[0]))
         if isinstance(value, (int, np.ndarray)):
-            if op.name in ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr"):
+            if op.name in _UNSIGNED_CASTS:
                 value = value & ((1 << min(source, 63)) - 1) if source < 64 else value
             elif source == 1 and op.name in ("arith.extsi", "llvm.sext"):
                 value = -value
             got = wrapped(value, target) if target < 64 or isinstance(value, int) else value
             return got
+        if not isinstance(value, (Linear, Counter)):
+            return value
+        if target < source and not _is_extended(op.operands[0], target):
+            if target == 1 and isinstance(value, Counter):
+                return self._count(op, "andi", value, 1)
+            raise NotProved(f"a size or iteration is truncated to {target} bits, and may not fit", op)
+        if op.name in _UNSIGNED_CASTS and target > source and not self._is_natural(value):
+            raise NotProved("a value that may be negative is extended as an unsigned integer", op)
+        if source == 1 and target > 1:
+            return UNKNOWN
         return value
+
+    def _is_natural(self, value: int | Linear | Counter) -> bool:
+        """Return True if a value is at least 0 for all sizes and iterations."""
+        if isinstance(value, Linear):
+            terms, factor, const = normalized(value)
+            least = lowest(terms, self.learned.minimum)
+            return factor > 0 and least is not None and factor * least + const >= 0
+        if isinstance(value, Counter):
+            return value.value >= 0 and value.slope > 0
+        return value >= 0
 
     def _element(self, op: Operation, x: Sequence[Value]) -> Value:
         kind, indices = attr_of(op, "elem_type"), attr_of(op, "rawConstantIndices")
@@ -259,6 +282,8 @@ class Evaluator:
         if not isinstance(a, symbolic) or not isinstance(b, symbolic):
             return UNKNOWN
         word = PREDICATES[predicate]
+        if predicate >= 6 and not (self._is_natural(a) and self._is_natural(b)):
+            raise NotProved("compares a value that may be negative as an unsigned integer", op)
         if word in ("==", "!="):
             above = self._above(s, w, a, b, op)
             equal = not above and not self._above(s, w, b, a, op)
@@ -334,6 +359,8 @@ class Evaluator:
         if name == "muli" and (isinstance(a, int) or isinstance(b, int)):
             return a * b if isinstance(a, Linear) else b * a  # type: ignore[operator]
         if name in ("minui", "minsi", "maxui", "maxsi"):
+            if name.endswith("ui") and not (self._is_natural(a) and self._is_natural(b)):
+                return UNKNOWN
             return (
                 (b if self._above(s, w, a, b, op) else a)
                 if "min" in name
@@ -342,9 +369,10 @@ class Evaluator:
         a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
-        if name == "shli" and isinstance(b, int) and isinstance(a, Linear):
-            return a * (1 << b)
-        return symbol((name, a, b))
+        if name == "shli":
+            raise NotProved(_SHIFTED, op)
+        # A symbol is at least 0, and so is the result of these ops on such operands.
+        return symbol((name, a, b)) if self._is_natural(a) and self._is_natural(b) else UNKNOWN
 
     def _count(self, op: Operation, name: str, a: Value, b: Value) -> Value:
         """Compute with an induction variable of a loop of unknown length."""
@@ -358,20 +386,32 @@ class Evaluator:
             return UNKNOWN
         if name in ("addi", "subi"):
             return Counter(a.loop, a.value + (b if name == "addi" else -b), a.slope)
-        if name == "muli" or (name == "shli" and 0 <= b < 32):
-            factor = b if name == "muli" else 1 << b
-            return Counter(a.loop, a.value * factor, a.slope * factor) if factor else 0
+        if name == "muli":
+            return Counter(a.loop, a.value * b, a.slope * b) if b else 0
+        if name == "shli":
+            raise NotProved(_SHIFTED, op)
         by = 1 << b if name in ("shrui", "shrsi") and 0 <= b < 32 else b
-        if name in ("shrui", "shrsi", "divui", "divsi", "floordivsi") and by > 0 and a.value >= 0:
+        if name in ("shrui", "shrsi", "divui", "divsi", "floordivsi") and by > 0 and self._is_natural(a):
             self._divisor(a, by)
             return Counter(a.loop, a.value // by, a.slope / by)
         if name == "andi" and b > 0 and b & (b + 1) == 0:
             self._divisor(a, b + 1)
             return a.value & b
-        if name in ("remui", "remsi") and by > 0 and a.value >= 0:
+        if name in ("remui", "remsi") and by > 0 and self._is_natural(a):
             self._divisor(a, by)
             return a.value % by
         return UNKNOWN
+
+
+def _is_extended(value: SSAValue, width: int) -> bool:
+    """Return True if a value was extended from a type of at most `width` bits, so that a truncation restores it."""
+    op = value.owner
+    return (
+        isinstance(op, Operation)
+        and op.name
+        in ("arith.extsi", "arith.extui", "llvm.sext", "llvm.zext", "arith.index_cast", "arith.index_castui")
+        and width_of(op.operands[0].type) <= width
+    )
 
 
 def width_of(kind: Attribute) -> int:

@@ -478,14 +478,46 @@ def _shift(name: str, *, signed: bool = True) -> Builder:
     return build
 
 
+_LONGEST = 64
+"""Bits of an index."""
+
+
+def _width(value: SSAValue) -> int:
+    from xdsl.dialects.builtin import IntegerType
+
+    return value.type.width.data if isinstance(value.type, IntegerType) else _LONGEST
+
+
+def _fits(terms: LayoutTerms, x: Term, width: int) -> bool:
+    """Return True if known bounds show that a term is a signed integer of ``width`` bits."""
+    half = 1 << (width - 1)
+    return terms.domain.is_nonnegative(x + half) and terms.domain.is_at_most(x, half - 1)
+
+
+def _shifted_left(terms: LayoutTerms, op: Operation) -> Term | None:
+    """Build a left shift that loses no bit, and does not reach the sign bit."""
+    x = _shift("shl")(terms, op)
+    return x if x is not None and _fits(terms, x, _width(op.results[0])) else None
+
+
+def _cast(terms: LayoutTerms, op: Operation) -> Term | None:
+    """Build a signed cast: to a wider type, back from one, or to a narrower type that the bounds show to suffice."""
+    source, width = op.operands[0], _width(op.results[0])
+    x = terms.scalar(source)
+    if op.name != "arith.trunci" and _width(source) == 1:
+        return None  # The sign bit of an i1 is its only bit: true is -1.
+    if _width(source) <= width:
+        return x
+    inner = _definition(source)
+    if inner is not None and inner.name in ("arith.extsi", "arith.index_cast") and _width(inner.operands[0]) <= width:
+        return x
+    return x if _fits(terms, x, width) else None
+
+
 def _constant(terms: LayoutTerms, op: Operation) -> Term | None:
     number = getattr(op.properties["value"], "value", None)
     data = getattr(number, "data", None)
     return Term.constant(data) if isinstance(data, int) else None
-
-
-def _same(terms: LayoutTerms, op: Operation) -> Term:
-    return terms.scalar(op.operands[0])
 
 
 def _unsigned(terms: LayoutTerms, op: Operation) -> Term | None:
@@ -522,13 +554,13 @@ _ARITHMETIC: dict[str, Builder] = {
     "arith.minsi": _binary("min"),
     "arith.maxsi": _binary("max"),
     "arith.andi": _binary("and"),
-    "arith.shli": _shift("shl"),
+    "arith.shli": _shifted_left,
     "arith.shrui": _shift("shr", signed=False),
     "arith.shrsi": _shift("shr"),
-    "arith.extsi": _same,
+    "arith.extsi": _cast,
     "arith.extui": _unsigned,
-    "arith.trunci": _same,
-    "arith.index_cast": _same,
+    "arith.trunci": _cast,
+    "arith.index_cast": _cast,
     "arith.cmpi": _compared,
     "arith.select": _selected,
 }

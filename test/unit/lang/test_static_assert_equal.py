@@ -182,6 +182,35 @@ def test_values_of_loops_are_not_called_counterexamples() -> None:
     )
 
 
+def narrowed(kind: Any, factor: int = 1) -> Body:
+    def body(x: Any, m: Any, n: Any, s: Any) -> None:
+        cute.static_assert_equal(cute.make_layout(cute.Int32(kind(m)) * factor), cute.make_layout(m * factor))
+
+    return body
+
+
+def bits_shifted_out(x: Any, m: Any, n: Any, s: Any) -> None:
+    cute.static_assert_equal(cute.make_layout((m << 24) >> 24), cute.make_layout(m))
+
+
+@pytest.mark.parametrize(
+    "body", [narrowed(cute.Int8), narrowed(cute.Uint8), narrowed(cute.Int16), narrowed(cute.Int8, 2), bits_shifted_out]
+)
+def test_a_value_that_may_lose_bits_is_another_one(body: Body) -> None:
+    assert "are not proved equal" in refusal(body)
+
+
+def test_a_narrow_type_that_fits_is_proved() -> None:
+    def body(x: Any, m: Any, n: Any, s: Any) -> None:
+        m = cute.assume(m, range=(1, 100))
+        narrow = cute.Int32(cute.Int8(m))
+        cute.static_assert_equal(cute.make_layout((narrow, 4), stride=(4, 1)), cute.make_layout((m, 4), stride=(4, 1)))
+        cute.static_assert_equal(cute.make_layout(m << 2), cute.make_layout(4 * m))
+        cute.static_assert_equal(cute.make_layout(cute.Int32(cute.Int64(n))), cute.make_layout(n))
+
+    trace(body)
+
+
 def test_an_extent_of_unknown_sign_is_not_proved() -> None:
     def body(x: Any, m: Any, n: Any, s: Any) -> None:
         extent = m // 5 - n % 7 + 1

@@ -1,8 +1,11 @@
 """The protocol prover on rings of the language: proofs, and defects that the interpreter reproduces."""
 
+# ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
+
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,6 +84,35 @@ def test_a_while_loop_is_named():
 
     (proof,) = cute.testing.prove(launch, arrays(1)[:1])
     assert proof.verdict == "not proved" and "while loop" in proof.reason
+
+
+@pytest.mark.parametrize(
+    ("is_late", "reason"),
+    [
+        (lambda k: cute.Int32(cute.Int8(k)) < 0, "a size or iteration is truncated to 8 bits"),
+        (lambda k: (k << 30) < 0, "a left shift of a size or iteration may reach the sign bit"),
+        (lambda k: cute.Uint32(k - 5) > 100, "a value that may be negative as an unsigned integer"),
+    ],
+)
+def test_a_value_that_may_lose_bits_is_not_proved(is_late: Callable[[Any], Any], reason: str):
+    @cute.kernel
+    def rows(x: cute.Tensor, y: cute.Tensor):
+        lane = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        for k in range(x.shape[1]):
+            cute.arch.sync_warp()
+            s[lane] = x[lane, k]
+            if not is_late(k):
+                cute.arch.sync_warp()
+            y[lane, k] = s[31 - lane]
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        rows(x, y).launch(grid=1, block=32)
+
+    (proof,) = cute.testing.prove(launch, arrays(2))
+    assert proof.verdict == "not proved" and reason in proof.reason, str(proof)
+    assert "test_protocols.py:" in proof.location
 
 
 def test_a_read_that_nothing_orders_after_a_write_of_another_lane():
