@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 754,
-    "lines": 223_784,
+    "lines": 223_856,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
