@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
+from typing import cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
@@ -14,6 +15,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.types import stride_of, type_of
+from cute_dialect.prove.attributes import integer_of, integers_of
 from cute_dialect.prove.decisions import Interval, Restart, is_above, lowest, threshold
 from cute_dialect.prove.facts import Actor, Facts
 from cute_dialect.prove.program import Program
@@ -73,16 +75,16 @@ class Learned:
         holders: Number of the bit of each holder of facts.
     """
 
-    classes: dict[int, list[int]] = field(default_factory=dict)
+    classes: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     unit: int = 16
-    minimum: dict[Terms, int] = field(default_factory=dict)
-    loop_bases: set[Terms] = field(default_factory=set)
-    outer: set[Operation] = field(default_factory=set)
-    outer_bases: set[Terms] = field(default_factory=set)
-    askers: dict[Operation, set[Terms]] = field(default_factory=dict)
-    modulus: dict[Terms, int] = field(default_factory=dict)
-    threshold: dict[Terms, int] = field(default_factory=dict)
-    holders: dict[Actor, int] = field(default_factory=dict)
+    minimum: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    loop_bases: set[Terms] = field(default_factory=set[Terms])
+    outer: set[Operation] = field(default_factory=set[Operation])
+    outer_bases: set[Terms] = field(default_factory=set[Terms])
+    askers: dict[Operation, set[Terms]] = field(default_factory=dict[Operation, set[Terms]])
+    modulus: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    threshold: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
 
 
 class Evaluator:
@@ -241,7 +243,7 @@ class Evaluator:
             return UNKNOWN
         return value
 
-    def _is_natural(self, value: int | Linear | Counter) -> bool:
+    def _is_natural(self, value: Value) -> bool:
         """Return True if a value is at least 0 for all sizes and iterations."""
         if isinstance(value, Linear):
             terms, factor, const = normalized(value)
@@ -249,11 +251,10 @@ class Evaluator:
             return factor > 0 and least is not None and factor * least + const >= 0
         if isinstance(value, Counter):
             return value.value >= 0 and value.slope > 0
-        return value >= 0
+        return isinstance(value, int) and value >= 0
 
     def _element(self, op: Operation, x: Sequence[Value]) -> Value:
-        kind, indices = attr_of(op, "elem_type"), attr_of(op, "rawConstantIndices")
-        raw = [int(i) for i in indices.get_values()]
+        kind, raw = attr_of(op, "elem_type"), integers_of(op, "rawConstantIndices")
         if kind is None or len(raw) != 1:
             return UNKNOWN
         index = x[1] if raw[0] == _DYNAMIC else raw[0]
@@ -274,7 +275,7 @@ class Evaluator:
         return UNKNOWN
 
     def _compare(self, s: State, w: Warp, op: Operation, x: Sequence[Value]) -> Value:
-        predicate = int(attr_of(op, "predicate").value.data)
+        predicate = integer_of(op, "predicate")
         a, b = x
         if isinstance(a, (int, np.ndarray)) and isinstance(b, (int, np.ndarray)):
             return compare(predicate, a, b, width_of(op.operands[0].type))
@@ -372,7 +373,8 @@ class Evaluator:
         if name == "shli":
             raise NotProved(_SHIFTED, op)
         # A symbol is at least 0, and so is the result of these ops on such operands.
-        return symbol((name, a, b)) if self._is_natural(a) and self._is_natural(b) else UNKNOWN
+        natural = self._is_natural(a) and self._is_natural(b)
+        return symbol((name, cast("Hashable", a), cast("Hashable", b))) if natural else UNKNOWN
 
     def _count(self, op: Operation, name: str, a: Value, b: Value) -> Value:
         """Compute with an induction variable of a loop of unknown length."""
@@ -416,7 +418,7 @@ def _is_extended(value: SSAValue, width: int) -> bool:
 
 def width_of(kind: Attribute) -> int:
     """Return the bits of an integer type, 64 for a pointer or index."""
-    return kind.width.data if isinstance(kind, IntegerType) else 64
+    return cast("IntegerType", kind).width.data if isinstance(kind, IntegerType) else 64
 
 
 def size_in_bytes(kind: Attribute) -> int:
@@ -426,7 +428,7 @@ def size_in_bytes(kind: Attribute) -> int:
 
 
 def _path(op: Operation) -> tuple[int, ...]:
-    return tuple(int(i) for i in attr_of(op, "position").get_values())
+    return integers_of(op, "position")
 
 
 def _extract(value: Value, path: tuple[int, ...]) -> Value:

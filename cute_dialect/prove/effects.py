@@ -8,7 +8,7 @@ floats, vectors, moves and conversions, so both sides agree on what has no effec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -17,6 +17,7 @@ from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions import conversions, float_ops, integer_ops, moves, vectors
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx import only_computes
+from cute_dialect.prove.attributes import integer_or_none, integers_of
 from cute_dialect.prove.verdict import NotProved, where
 
 
@@ -245,9 +246,7 @@ def _plain_barrier(op: Operation) -> None:
 
 def segment_sizes(op: Operation) -> tuple[int, ...]:
     """Return the number of operands of each group of operands."""
-    sizes = attr_of(op, "operandSegmentSizes")
-    values: Sequence[int] = sizes.get_values() if sizes is not None else ()
-    return tuple(values)
+    return integers_of(op, "operandSegmentSizes")
 
 
 _VARIANTS: dict[str, Callable[[Operation], None]] = {
@@ -268,8 +267,8 @@ def wait_count(op: Operation) -> int | None:
         assert found is not None
         return int(found[1])
     for key in ("group", "n"):
-        if (count := attr_of(op, key)) is not None:
-            return int(count.value.data)
+        if (count := integer_or_none(op, key)) is not None:
+            return count
     return None
 
 

@@ -19,6 +19,7 @@ from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.machine.wgmma import Instruction, Shape, operand_units
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.prove.arithmetic import Evaluator, Learned, size_in_bytes
+from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
@@ -669,7 +670,7 @@ class Machine(Evaluator):
         return True
 
     def _do_registers(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        count = int(attr_of(op, "regCount").value.data)
+        count = integer_of(op, "regCount")
         increase = enum_word(attr_of(op, "action")) == "increase"
         if w.resized:
             raise NotProved("a warp changes its number of registers twice", op)
@@ -746,7 +747,7 @@ class Machine(Evaluator):
     # -- cp.async -----------------------------------------------------------------------------------------------------
 
     def _do_cp_async(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        nbytes = int(attr_of(op, "size").value.data)
+        nbytes = integer_of(op, "size")
         self._generic(s, w, op, lanes, self.get(w, op.operands[0]), nbytes, (WRITE, "copy", "the cp.async"))
         return True
 
@@ -769,7 +770,7 @@ class Machine(Evaluator):
 
     def _do_read(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
         if op.name == "nvvm.ldmatrix":
-            num = int(attr_of(op, "num").value.data)
+            num = integer_of(op, "num")
             nbytes, active, what = 16, lanes & ((1 << 8 * num) - 1), "the ldmatrix"
         else:
             nbytes, active, what = size_in_bytes(op.results[0].type), lanes, "the load"
@@ -797,7 +798,7 @@ class Machine(Evaluator):
         masks = self._accessed.get(key)
         if masks is None:
             offsets = self._lane_offsets(pointer, lanes, op, f"the address of {what}")
-            masks, seen = [], 0
+            masks, seen = list[tuple[int, int]](), 0
             for c in self.classes_of(w, lanes):
                 mine = [offsets[i] for i in _lanes(self.learned.classes[w.number][c])]
                 mask = self.units(mine, nbytes, op)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from math import prod
 
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.interp.errors import attr_of
@@ -19,6 +19,7 @@ from cute_dialect.interp.exec.program import Program as Interpreted
 from cute_dialect.interp.exec.program import lay_out_shared
 from cute_dialect.interp.machine.group import Counter as StepCounter
 from cute_dialect.interp.machine.group import Machine as Interpreter
+from cute_dialect.prove.attributes import integers_of
 from cute_dialect.prove.effects import Effect, effect_of, signals
 from cute_dialect.prove.verdict import NotProved
 
@@ -84,12 +85,12 @@ class Program:
                 raise NotProved("branches between blocks (cf) are not modelled; use if and for", region.block.last_op)
         self._follow_accumulators()
         self._slice()
-        self.threads, *more = _integers(kernel, "nvvm.reqntid") or [0]
+        self.threads, *more = integers_of(kernel, "nvvm.reqntid") or [0]
         if prod(more) > 1:
             raise NotProved("blocks of several dimensions are not modelled")
         if not self.threads or self.threads % 32:
             raise NotProved(f"the block has {self.threads or 'an unknown number of'} threads; whole warps are needed")
-        if prod(_integers(kernel, "nvvm.cluster_dim") or [1]) > 1:
+        if prod(integers_of(kernel, "nvvm.cluster_dim") or [1]) > 1:
             raise NotProved("clusters of several blocks are not modelled")
         self.boxes = _boxes(kernel)
         machine = Interpreter(StepCounter(1), (1, 1, 1), (self.threads, 1, 1), True)
@@ -105,7 +106,7 @@ class Program:
 
     def _follow_accumulators(self) -> None:
         """Mark the registers that a wgmma writes, and make their readers steps."""
-        work = [r for op, e in self.effects.items() if e.kind == "wgmma" for r in op.results]
+        work: list[SSAValue] = [r for op, e in self.effects.items() if e.kind == "wgmma" for r in op.results]
         while work:
             value = work.pop()
             if value in self.pending:
@@ -132,11 +133,12 @@ class Program:
     def _slice(self) -> None:
         work: list[SSAValue] = []
         for value in self.pending:
-            if isinstance(value, BlockArgument) or value.owner.name == "scf.for":
+            owner = value.owner
+            if not isinstance(owner, Operation) or owner.name == "scf.for":
                 self.relevant.add(value)
-            elif value.owner.name == "scf.if":
+            elif owner.name == "scf.if":
                 self.relevant.add(value)
-                work.append(value.owner.operands[0])
+                work.append(owner.operands[0])
         for op, effect in self.effects.items():
             for i in effect.operands:
                 if effect.kind == "tensor_load" and i < 0:
@@ -254,6 +256,7 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
                 yield from (loop.operands[2 + value.index], last.operands[value.index - 1])
         return
     op = value.owner
+    assert isinstance(op, Operation) and isinstance(value, OpResult)
     if op.name == "scf.if":
         yield op.operands[0]
         for region in op.regions:
@@ -272,12 +275,6 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
         return
     else:
         yield from op.operands
-
-
-def _integers(op: Operation, name: str) -> list[int]:
-    got = attr_of(op, name)
-    values = getattr(got, "get_values", None)
-    return [int(v) for v in values()] if values is not None else []
 
 
 def _boxes(kernel: Operation) -> dict[SSAValue, int]:

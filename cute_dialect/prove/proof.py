@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -169,7 +170,7 @@ def _atom(func: Operation, atom: tuple[object, ...]) -> str:
     kind = atom[0]
     if kind == "argument":
         arg = func.regions[0].blocks[0].args[int(str(atom[1]))]
-        path = "".join(f".{i}" for i in atom[2]) if isinstance(atom[2], tuple) else ""
+        path = "".join(f".{i}" for i in cast("tuple[int, ...]", atom[2] if isinstance(atom[2], tuple) else ()))
         return f"{arg.name_hint or f'argument {atom[1]}'}{path}"
     if kind == "register":
         return str(atom[1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import Restart, Undecided, lowest, split
@@ -187,7 +187,7 @@ class Keys:
             return w.number, "ended", w.waited - slowest
         frames = tuple(self._frame(f, shifts, moved, plain) for f in w.frames)
         env: list[Hashable] = []
-        at = {f.block: f.index if f is w.frames[-1] else f.index - 1 for f in w.frames}
+        at: dict[Block | None, int] = {f.block: f.index if f is w.frames[-1] else f.index - 1 for f in w.frames}
         for v, x in w.env.items():
             if isinstance(v.owner, Operation) and self.program.last_use(v) < at.get(v.owner.parent, -1):
                 continue

@@ -64,12 +64,12 @@ class Warp:
 
     number: int
     lanes: np.ndarray[tuple[int], np.dtype[np.int64]]
-    frames: list[Frame] = field(default_factory=list)
-    env: dict[SSAValue, Value] = field(default_factory=dict)
+    frames: list[Frame] = field(default_factory=list[Frame])
+    env: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     tile: int = 0
-    lag: dict[tuple[int, int], int] = field(default_factory=dict)
-    bulk: dict[int, int] = field(default_factory=dict)
-    copies: dict[int, int] = field(default_factory=dict)
+    lag: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    bulk: dict[int, int] = field(default_factory=dict[int, int])
+    copies: dict[int, int] = field(default_factory=dict[int, int])
     issued: int = 0
     groups: tuple[int, ...] = ()
     waited: int = 0

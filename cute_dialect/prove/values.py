@@ -12,8 +12,12 @@ An address, parity or trip count of a protocol is one of
 1
 """
 
+# Typeshed gives functions of operator no types.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -137,37 +141,41 @@ def wrapped(value: int | Lanes, width: int) -> int | Lanes:
     return ((value + half) & ((1 << width) - 1)) - half
 
 
+def _ceil_div(x: int | Lanes, y: int | Lanes) -> int | Lanes:
+    return -(-x // y)
+
+
 _ARITHMETIC: dict[str, Callable[..., int | Lanes]] = {
-    "addi": lambda x, y: x + y,
-    "subi": lambda x, y: x - y,
-    "muli": lambda x, y: x * y,
-    "andi": lambda x, y: x & y,
-    "ori": lambda x, y: x | y,
-    "xori": lambda x, y: x ^ y,
-    "shli": lambda x, y: x << y,
-    "shrsi": lambda x, y: x >> y,
-    "floordivsi": lambda x, y: x // y,
-    "ceildivsi": lambda x, y: -(-x // y),
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+    "shli": operator.lshift,
+    "shrsi": operator.rshift,
+    "floordivsi": operator.floordiv,
+    "ceildivsi": _ceil_div,
     "minsi": np.minimum,
     "maxsi": np.maximum,
 }
 _UNSIGNED: dict[str, Callable[..., int | Lanes]] = {
-    "shrui": lambda x, y: x >> y,
-    "divui": lambda x, y: x // y,
-    "remui": lambda x, y: x % y,
-    "ceildivui": lambda x, y: -(-x // y),
+    "shrui": operator.rshift,
+    "divui": operator.floordiv,
+    "remui": operator.mod,
+    "ceildivui": _ceil_div,
     "minui": np.minimum,
     "maxui": np.maximum,
 }
 PREDICATES: tuple[str, ...] = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 """Predicates of arith.cmpi by number. The last four compare unsigned integers."""
 COMPARE: dict[str, Callable[..., bool | Lanes]] = {
-    "==": lambda x, y: x == y,
-    "!=": lambda x, y: x != y,
-    "<": lambda x, y: x < y,
-    "<=": lambda x, y: x <= y,
-    ">": lambda x, y: x > y,
-    ">=": lambda x, y: x >= y,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 

@@ -29,7 +29,8 @@ def load_map(x: cute.Tensor, ring: LayoutLike, tile: tuple[int, int], promotion:
     """
     stage = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), 4)
     layout = cute.make_composed_layout(ring.inner, 0, stage)
-    return cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=promotion)
+    found = cpasync.make_tiled_tma_atom(cpasync.G2S(), x, layout, (*tile, 1, 1), l2_promotion=promotion)
+    return found.atom, found.tma_tensor
 
 
 def start_block(has_own: bool) -> cute.Pointer | None:

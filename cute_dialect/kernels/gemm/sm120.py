@@ -274,7 +274,8 @@ def _load_map(
     assert isinstance(ring, cute.ComposedLayout)
     box = cute.append_ones(cute.slice_(ring.outer, (None, None, 0)), len(tiler))
     stage = cute.make_composed_layout(ring.inner, 0, box)
-    return cpasync.make_tiled_tma_atom(cpasync.G2S(), matrix, stage, tiler, l2_promotion=128)
+    found = cpasync.make_tiled_tma_atom(cpasync.G2S(), matrix, stage, tiler, l2_promotion=128)
+    return found.atom, found.tma_tensor
 
 
 @cute.kernel(min_blocks=1)
