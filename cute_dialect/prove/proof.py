@@ -11,20 +11,21 @@ refutes the kernel.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from cute_dialect.errors import UsageError
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.program import symbol_name
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import lowest
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.search import Found, search
-from cute_dialect.prove.values import Linear, Terms
+from cute_dialect.prove.values import Atom, Linear, Terms
 from cute_dialect.prove.verdict import NotProved, where
 
 PROVED, REFUTED, NOT_PROVED = "proved", "refuted", "not proved"
@@ -54,7 +55,7 @@ class Proof:
         location: Source location of the reason.
         earlier: Source location of the earlier access of a race.
         cure: A change that would help, or the report of the interpreter that reproduces the violation.
-        sizes: The trip counts of a counterexample.
+        sizes: The trip counts of a counterexample, if they are known to occur together.
         assumed: Preconditions that the proof needs.
         states: Number of states visited.
         seconds: CPU seconds.
@@ -98,11 +99,11 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
         seconds: Limit of CPU time for the search.
     """
     started = time.process_time()
-    func = next(
-        (o for o in module.walk() if o.name.endswith("func") and symbol_name(o) == kernel and o.regions[0].blocks), None
-    )
+    bodies = (o for o in module.walk() if o.name.endswith("func") and o.regions and o.regions[0].blocks)
+    functions = {symbol_name(o): o for o in bodies}
+    func = functions.get(kernel)
     if func is None:
-        raise ValueError(f"the module has no kernel @{kernel}")
+        raise UsageError(f"prove: the module has no kernel '{kernel}'; it has {', '.join(functions) or 'none'}")
     learned = Learned()
     try:
         found, visited = search(Program(module, func), learned, seconds)
@@ -148,16 +149,44 @@ def _replayed(
 
 
 def _sizes(func: Operation, found: Found, learned: Learned) -> tuple[str, ...]:
-    """Return the trip counts of a counterexample, such as `k_tiles = 3`."""
+    """Return the trip counts of a counterexample, such as `k_tiles = 3`.
+
+    Empty if they may contradict each other: the search does not relate `n` and `n % 7`.
+    """
     bounds: dict[tuple[Terms, int | None], tuple[int | None, int | None]] = {}
     for c in found.choices:
         low, high = bounds.get(c.base, (lowest(c.base[0], learned.minimum), None))
         bounds[c.base] = (c.bound + 1, high) if c.answer else (low, c.bound)
+    if not _are_independent({terms for terms, _ in bounds}):
+        return ()
     out: list[str] = []
     for (terms, tile), (low, high) in bounds.items():
         name = describe(func, terms) + (f" in tile {tile}" if tile is not None and found.has_tiles else "")
         out.append(f"{name} = {low}" if low == high else f"{name} >= {low}" if high is None else f"{name} <= {high}")
     return tuple(out)
+
+
+def _are_independent(sums: Iterable[Terms]) -> bool:
+    """Return True if sums of sizes can have any values together: no size is in two, and no quotient in any."""
+    seen: set[Hashable] = set()
+    for terms in sums:
+        found = {size for atom, _ in terms for size in _sizes_in(atom)}
+        if None in found or found & seen:
+            return False
+        seen |= found
+    return True
+
+
+def _sizes_in(atom: Atom) -> Iterator[Atom | None]:
+    """Yield the arguments and registers in a symbol, and None for an op whose values are not followed."""
+    if atom[0] in ("argument", "register"):
+        yield atom
+    elif atom[0] == "trips":
+        for part in atom[1:]:
+            for inner, _ in part.terms if isinstance(part, Linear) else ():
+                yield from _sizes_in(inner)
+    else:
+        yield None
 
 
 def describe(func: Operation, terms: Terms) -> str:

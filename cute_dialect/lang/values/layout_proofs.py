@@ -337,7 +337,8 @@ class LayoutTerms:
     def decide(self, layouts: Sequence[LayoutValue]) -> Verdict:
         """Return the verdict about two layouts.
 
-        A counterexample counts only if its symbols are arguments: a computed value may never have that value.
+        A counterexample counts only if its symbols are arguments, and outside of branches and loops of run time: a
+        computed value may never have that value, and a condition may exclude the sizes.
         """
 
         def instances() -> Iterator[Instance]:
@@ -350,7 +351,14 @@ class LayoutTerms:
             unknown = ", ".join(self._computed)
             reason = f"they differ if {verdict.reason}; the values that {unknown} can have at run time are not known"
             return Verdict("not proved", "", reason)
+        if verdict.status == "refuted" and self._is_conditional():
+            reason = f"they differ if {verdict.reason}; the conditions of the branches and loops around are not used"
+            return Verdict("not proved", "", reason)
         return verdict
+
+    def _is_conditional(self) -> bool:
+        """Return True if the assertion is in a branch or loop of run time, which some sizes may not reach."""
+        return bool(self._blocks) and self._blocks[0].parent_op() is not self._function
 
     def _evaluated(self, layouts: Sequence[LayoutValue], basis: dict[str, int]) -> list[LayoutValue] | None:
         """Return layouts of integers, or None if an extent would be less than 1."""

@@ -182,6 +182,30 @@ def test_values_of_loops_are_not_called_counterexamples() -> None:
     )
 
 
+@pytest.mark.parametrize("is_loop", [False, True])
+def test_sizes_that_a_branch_may_exclude_are_not_called_counterexamples(is_loop: bool) -> None:
+    def branch(x: Any, m: Any, n: Any, s: Any) -> None:
+        if m % 8 == 0:
+            cute.static_assert_equal(cute.logical_divide(cute.make_layout(m), (8,)), cute.make_layout(m))
+
+    def loop(x: Any, m: Any, n: Any, s: Any) -> None:
+        for _ in range(n):
+            cute.static_assert_equal(cute.make_layout(m), cute.make_layout(n))
+
+    reason = refusal(loop if is_loop else branch)
+    assert "are not proved equal: they differ if m = 1" in reason
+    assert reason.endswith("the conditions of the branches and loops around are not used")
+
+
+def test_an_assumption_in_a_branch_is_used() -> None:
+    def body(x: Any, m: Any, n: Any, s: Any) -> None:
+        if m % 8 == 0:
+            m = cute.assume(m, divby=8)
+            cute.static_assert_equal(cute.logical_divide(cute.make_layout(m), (8,)), cute.make_layout(m))
+
+    trace(body)
+
+
 def narrowed(kind: Any, factor: int = 1) -> Body:
     def body(x: Any, m: Any, n: Any, s: Any) -> None:
         cute.static_assert_equal(cute.make_layout(cute.Int32(kind(m)) * factor), cute.make_layout(m * factor))

@@ -13,6 +13,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import cute_dialect.lang as cute
+from cute_dialect.errors import UsageError
 from cute_dialect.prove import effects, facts
 from cute_dialect.prove.proof import prove
 from cute_dialect.prove.values import Counter, Linear, symbol
@@ -113,6 +114,31 @@ def test_a_value_that_may_lose_bits_is_not_proved(is_late: Callable[[Any], Any],
     (proof,) = cute.testing.prove(launch, arrays(2))
     assert proof.verdict == "not proved" and reason in proof.reason, str(proof)
     assert "test_protocols.py:" in proof.location
+
+
+def test_sizes_that_may_contradict_each_other_are_left_out():
+    @cute.kernel
+    def rows(x: cute.Tensor, y: cute.Tensor):
+        lane = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        for k in range(x.shape[1]):
+            cute.arch.sync_warp()
+            s[lane] = x[lane, k]
+            if x.shape[1] % 7 != 5:
+                cute.arch.sync_warp()
+            y[lane, k] = s[31 - lane]
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        rows(x, y).launch(grid=1, block=32)
+
+    (proof,) = cute.testing.prove(launch, arrays(5))
+    assert proof.verdict == "refuted" and "(32, 5)" in proof.cure and proof.sizes == (), str(proof)
+
+
+def test_an_unknown_kernel_is_named():
+    with pytest.raises(UsageError, match=r"the module has no kernel 'no_such'; it has .*ring_kernel"):
+        prove(module_of(ring(2)), "no_such")
 
 
 def test_a_read_that_nothing_orders_after_a_write_of_another_lane():
