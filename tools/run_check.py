@@ -298,6 +298,12 @@ def _sides(tree: ast.expr, values: Mapping[str, object]) -> Iterator[Side]:
             pass
         case _:
             raise CheckError(f"{ast.unparse(tree)!r}: over a field only == can be checked, because it has no order")
+    names = [{n.id for n in ast.walk(t) if isinstance(n, ast.Name) and n.id in values} for t in (left, right)]
+    if ast.dump(left) == ast.dump(right) or (names[0] == names[1] and len(names[0]) == 1):
+        raise CheckError(
+            f"{ast.unparse(tree)!r} compares a value with itself and cannot fail; one side must name another argument, "
+            "or in_NAME for the value before the run"
+        )
     got, want = (_field_value(t, values) for t in (left, right))
     if isinstance(got, FieldArray) and not isinstance(want, FieldArray):
         want = got * 0 + want

@@ -283,7 +283,7 @@ def check(
 def assert_equivalent(
     f: Callable[..., object], reference: Callable[..., object], problems: Sequence[Sequence[object]], *,
     field: int | str = "auto", runs: int | str = "auto", bound: float = 2.0**-40, fixed: Sequence[str] = (),
-    explain: bool = True,
+    explain: bool = True, allow_unchecked: bool = False,
 ) -> list[Verdict]:  # fmt: skip
     """Check on the interpreter that a host function computes the same values as a reference, exactly.
 
@@ -295,15 +295,17 @@ def assert_equivalent(
         reference: another one with the same parameters, or a Python function that writes results into its arguments,
             such as ``def gemm(a, b, c): c[:] = a @ b.T``. Its arrays are ``cute_dialect.interp.field.FieldArray``.
         problems: the arguments of each call, which give shapes and types. Their contents are restored.
-        field: the prime, below 2^31; "auto" selects the one of the narrowest float type.
+        field: the prime, below 2^31; "auto" selects two or more that fit the narrowest float type.
         runs: random points for each problem; "auto" selects the number from ``bound``.
         bound: limit of the probability that a difference is missed.
         fixed: names of arrays whose numbers are kept.
         explain: search the term and the source line of a difference, with some 30 more runs.
+        allow_unchecked: give a verdict, which names them, if comparisons had the same outcome in all runs.
 
     Returns the verdict of each problem.
 
-    Raises AssertionError for a difference, and InterpError for an op without a value over a field.
+    Raises AssertionError for a difference, and InterpError for an op without a value over a field, or if equal values
+    are no verdict: a divisor is always 0, a comparison had one outcome, or there are too few runs for ``bound``.
     """
     if not callable(f) or not callable(reference):
         raise UsageError("assert_equivalent: f and reference must be functions")
@@ -313,8 +315,9 @@ def assert_equivalent(
         )
     if not (field == "auto" or isinstance(field, int)) or not (runs == "auto" or (isinstance(runs, int) and runs > 0)):
         raise UsageError(f'assert_equivalent: field and runs must be "auto" or positive integers, got {field}, {runs}')
-    names = list(f.target.names if isinstance(f, Kernel) else inspect.signature(f).parameters)
-    return [_equivalent(f, reference, problem, names, field, runs, bound, fixed, explain) for problem in problems]
+    return [
+        _equivalent(f, reference, problem, field, runs, bound, fixed, explain, allow_unchecked) for problem in problems
+    ]
 
 
 def prove(
@@ -352,8 +355,9 @@ def prove(
 
 
 def _equivalent(
-    f: Callable[..., object], reference: Callable[..., object], problem: Sequence[object], names: Sequence[str],
+    f: Callable[..., object], reference: Callable[..., object], problem: Sequence[object],
     field: int | str, runs: int | str, bound: float, fixed: Sequence[str], explain: bool,
+    allow_unchecked: bool,
 ) -> Verdict:  # fmt: skip
     import numpy as np  # late: start-up
 
@@ -361,6 +365,7 @@ def _equivalent(
     from cute_dialect.interp.reports.run_report import RunReport  # late: start-up
     from cute_dialect.interp.validation.equivalence import Side, Subject, compare  # late: start-up
 
+    names = list(f.target.names if isinstance(f, Kernel) else inspect.signature(f).parameters)
     arrays = {n: x for n, x in zip(names, problem) if isinstance(x, np.ndarray)}
     if len(names) != len(problem):
         raise UsageError(f"assert_equivalent: a problem must have the arguments {', '.join(names)}; got {len(problem)}")
@@ -391,7 +396,15 @@ def _equivalent(
 
     prime = field if isinstance(field, int) else None
     points = runs if isinstance(runs, int) else None
-    verdict = compare(Subject(run, arrays, fixed), sides, prime=prime, runs=points, bound=bound, explain=explain)
+    verdict = compare(
+        Subject(run, arrays, fixed),
+        sides,
+        prime=prime,
+        runs=points,
+        bound=bound,
+        explain=explain,
+        allow_unchecked=allow_unchecked,
+    )
     if verdict.difference is not None:
         shapes = ", ".join(f"{n} {tuple(a.shape)}" for n, a in arrays.items())
         raise AssertionError(f"assert_equivalent: {shapes}: {verdict}")

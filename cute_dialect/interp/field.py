@@ -35,12 +35,65 @@ if TYPE_CHECKING:
 
     from cute_dialect.interp.values import Array, Value
 
-PRIMES = {4: 2**31 - 1, 2: 65521, 1: 251}
-"""The default prime by the size in bytes of the narrowest cell."""
+PRIMES = {4: (2**31 - 1, 2**31 - 19), 2: (65521, 65519), 1: (251, 241, 239, 233)}
+"""The default primes by the size in bytes of the narrowest cell. Runs take them in turn."""
+_LARGEST = float(np.finfo(np.float32).max)
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _SPLIT = 1 << 16
+_EXACT_INTEGERS = 4096
+"""Integers below it have the order of real numbers."""
 _EXACT_TERMS = 64
 """Terms of a sum of products below 2^47 that f64 holds exactly."""
+
+
+class Choice:
+    """The outcomes of one comparison, minimum or maximum over all elements of all runs.
+
+    Outcomes between equal elements, and with infinities, the largest f32 and NaN are those of real numbers and do not
+    count. Those between small integers are also certain, but count as outcomes.
+    """
+
+    def __init__(self, name: str, line: str) -> None:
+        self.name = name
+        """The name of the op."""
+        self.line = line
+        """`FILE:LINE:COL` of the op, empty if unknown."""
+        self.less = self.more = self.same = False
+        """Outcomes that occurred."""
+        self.has_constant = False
+        """True if an operand does not depend on the inputs."""
+        self._is_uncertain = False
+        self._first: dict[tuple[int, int], int] = {}
+        self._varied: set[int] = set()
+
+    @property
+    def is_decided(self) -> bool:
+        """True if one of two outcomes occurred, and real numbers may have the other one."""
+        return self._is_uncertain and self.less != self.more
+
+    @property
+    def is_against_constant(self) -> bool:
+        """True if an operand is a constant, or was the same in all elements and runs."""
+        return self.has_constant or not {0, 1} <= self._varied
+
+    def see(self, algebra: Functions | FunctionDegrees, a: Array, b: Array) -> None:
+        """Record a comparison of elements."""
+        a, b = np.broadcast_arrays(a, b)
+        if isinstance(algebra, FunctionDegrees):
+            self.has_constant |= bool(np.any((a == 0) != (b == 0)))
+            return
+        small = min(_EXACT_INTEGERS, algebra.prime // 8)
+        finite = ~(algebra.is_extreme(a) | algebra.is_extreme(b))
+        apart = finite & (a % algebra.p != b % algebra.p)
+        self.same |= bool(np.any(finite & ~apart))
+        for side, values in enumerate((a[apart], b[apart])):
+            if values.size and side not in self._varied:
+                first = self._first.setdefault((side, algebra.prime), int(values[0]))
+                if np.any(values != first):
+                    self._varied.add(side)
+        self._is_uncertain |= bool(np.any(apart & ((a >= small) | (b >= small))))
+        self.less |= bool(np.any(apart & (a < b)))
+        self.more |= bool(np.any(apart & (a > b)))
 
 
 class Algebra(Protocol):
@@ -149,13 +202,15 @@ class Field:
 class Functions(Field):
     """Residues modulo N = p q, for primes with p = 2 q + 1, with exponentials, quotients and an order.
 
-    A residue stands for a pair (x mod p, x mod q). 4 has the order q modulo p, so ``exp2(x)`` is 4^(x mod q) modulo p
-    (and 1 modulo q). It is a function of residues, and ``exp2(a + b) = exp2(a) exp2(b)`` holds for all of them. Results
-    are compared modulo p.
+    A residue stands for a pair (x mod p, x mod q). For p = 7 modulo 8, 2 has the order q modulo p, so ``exp2(x)`` is
+    2^(x mod q) modulo p (and 1 modulo q). It is a function of residues, ``exp2(1) = 2``, and
+    ``exp2(a + b) = exp2(a) exp2(b)`` holds for all of them. Results are compared modulo p. An exponential is no
+    exponent, because it is 1 modulo q: `FunctionDegrees` refuses that.
 
-    Three codes above the residues are -inf, +inf and NaN. Comparisons and maxima use the order -inf, 0, 1, …, N - 1,
-    +inf. It is not that of the real numbers, but total, so the maximum of several values does not depend on the order
-    in which they are visited; a softmax is the same for any maximum. Roots and logarithms are fixed random functions.
+    Three codes above the residues are -inf, +inf and NaN. Comparisons and maxima use the order -inf, the smallest f32,
+    0, 1, …, N - 1, the largest f32, +inf. It is not that of the real numbers, but total, so the maximum of several
+    values does not depend on the order in which they are visited; a softmax is the same for any maximum. Roots and
+    logarithms are fixed random functions.
 
     >>> f = Functions(16)
     >>> a, b = np.array([1000]), np.array([2000])
@@ -165,17 +220,25 @@ class Functions(Field):
     [0]
     """
 
-    PRIMES: ClassVar = {8: (23, 11), 16: (359, 179), 32: (65267, 32633)}
-    """(p, q) by the bits of the narrowest cell."""
+    PAIRS: ClassVar = {
+        8: ((23, 11), (7, 3)),
+        16: ((359, 179), (263, 131)),
+        32: ((65063, 32531), (64319, 32159)),
+    }
+    """Pairs (p, q) by the bits of the narrowest cell. Runs take them in turn."""
 
-    def __init__(self, bits: int) -> None:
-        self.p, self.q = self.PRIMES[bits]
+    def __init__(self, bits: int, pair: int = 0, choices: dict[object, Choice] | None = None) -> None:
+        self.p, self.q = self.PAIRS[bits][pair]
+        self.choices: dict[object, Choice] = {} if choices is None else choices
+        """Comparisons, minima and maxima by their op."""
         self.prime = self.p * self.q
         self.notes = {}
         self.minus, self.plus, self.undefined = self.prime, self.prime + 1, self.prime + 2
+        self.highest = super().constant(_LARGEST)
+        self.lowest = super().constant(-_LARGEST)
         self.zero_divisors = 0
         """Divisions by 0 modulo p."""
-        self._powers = np.array([pow(4, i, self.p) for i in range(self.q)], np.int64)
+        self._powers = np.array([pow(2, i, self.p) for i in range(self.q)], np.int64)
         self._to_p = self.q * pow(self.q, -1, self.p)  # 1 modulo p, 0 modulo q
         self._to_q = self.p * pow(self.p, -1, self.q)
         self._inverse_p, self._inverse_q = (
@@ -251,7 +314,12 @@ class Functions(Field):
 
     def order(self, x: Array) -> Array:
         """Return keys in the order of the elements. NaN has the largest key."""
-        return np.where(x == self.minus, -1, x)
+        finite = np.where(x == self.lowest, -1, np.where(x == self.highest, self.prime, x))
+        return np.where(x == self.minus, -2, np.where(x == self.plus, self.prime + 1, finite))
+
+    def is_extreme(self, x: Array) -> Array:
+        """Return True for infinities, NaN, and the largest and smallest f32, which have the order of real numbers."""
+        return (x >= self.prime) | (x == self.lowest) | (x == self.highest)
 
     def maximum(self, a: Array, b: Array, *, number: bool = False) -> Array:
         """Return the larger of two elements. With ``number``, that of NaN and a number is the number."""
@@ -322,16 +390,64 @@ class FunctionDegrees(Degrees):
     """Degrees of values with exponentials and other functions, which count as new variables of degree 1.
 
     Quotients are compared after multiplication with their denominators, so the degrees of both parts are added.
+    The bit `_EXPONENTIAL` of an element marks a value that depends on an exponential.
     """
 
+    largest = 120
+    _EXPONENTIAL = 128
+
+    def __init__(self, choices: dict[object, Choice] | None = None) -> None:
+        super().__init__()
+        self.choices: dict[object, Choice] = {} if choices is None else choices
+
+    def _degree(self, a: Array) -> Array:
+        return a & (self._EXPONENTIAL - 1)
+
+    def _marked(self, degree: Array, *operands: Array) -> Array:
+        out = np.minimum(degree, self.largest)
+        for x in operands:
+            out = out | (x & self._EXPONENTIAL)
+        return out
+
+    def degree(self, a: Array) -> int:
+        """Return the largest degree of elements, 0 if there are none."""
+        return int(self._degree(a).max(initial=0))
+
+    def add(self, a: Array, b: Array) -> Array:
+        return self._marked(np.maximum(self._degree(a), self._degree(b)), a, b)
+
+    subtract = add
+
+    def multiply(self, a: Array, b: Array) -> Array:
+        return self._marked(self._degree(a) + self._degree(b), a, b)
+
+    def negate(self, a: Array) -> Array:
+        return self._marked(self._degree(a), a)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        x, y = np.asarray(a).astype(np.int64), np.asarray(b).astype(np.int64)
+        marks = [np.bitwise_or.reduce(m & self._EXPONENTIAL, axis=k) for m, k in ((x, -1), (y, -2))]
+        degrees = super().matmul(self._degree(x), self._degree(y))
+        return degrees | marks[0][..., :, None] | marks[1][..., None, :]
+
+    def total(self, a: Array, axis: int | tuple[int, ...] | None) -> Array:
+        marks = np.asarray(np.bitwise_or.reduce(a & self._EXPONENTIAL, axis=axis))
+        return np.asarray(super().total(self._degree(a), axis)) | marks
+
     def exp2(self, x: Array) -> Array:
-        return np.minimum(x, 1)
+        if np.any(x & self._EXPONENTIAL):
+            raise InterpError(
+                "field",
+                "the exponent of an exponential depends on another exponential; over a field exponentials have no "
+                "value as exponents, so there is no verdict",
+            )
+        return np.minimum(x, 1) | self._EXPONENTIAL
 
     def inverse(self, x: Array) -> Array:
         return x
 
     def function(self, name: str, x: Array) -> Array:
-        return np.minimum(x, 1)
+        return self._marked(np.minimum(self._degree(x), 1), x)
 
     def maximum(self, a: Array, b: Array, *, number: bool = False) -> Array:
         return self.add(a, b)
@@ -343,7 +459,7 @@ class FunctionDegrees(Degrees):
         if word in ("num", "nan"):
             return np.full(np.broadcast_shapes(a.shape, b.shape), word == "num")
         found: Callable[[Array, Array], Array] = getattr(operator, word.removesuffix("u"))
-        return np.asarray(found(a, b))
+        return np.asarray(found(self._degree(a), self._degree(b)))
 
 
 LOG2_E = float(np.float32(1.4426950408889634))
@@ -359,13 +475,13 @@ def functions_of(algebra: Algebra, name: str) -> Functions | FunctionDegrees:
         return algebra
     raise InterpError(
         "function",
-        f"{name} has no value over a field: order, quotients, roots and transcendental functions need real numbers; "
-        'use assert_equivalent with field="auto", which models them',
+        f"{name} has no value over a field of one prime; "
+        'use assert_equivalent with field="auto", which models order, quotients, exponentials and roots',
     )
 
 
 def _known() -> str:
-    return ", ".join(f"{p} ({8 * size}-bit floats)" for size, p in PRIMES.items())
+    return ", ".join(f"{p[0]} ({8 * size}-bit floats)" for size, p in PRIMES.items())
 
 
 def field_of(value: int | Algebra) -> Algebra:
@@ -373,11 +489,11 @@ def field_of(value: int | Algebra) -> Algebra:
     return Field(value) if isinstance(value, int) else value
 
 
-def prime_for(dtypes: Sequence[npt.DTypeLike]) -> int:
-    """Return the default prime for arrays of these types: the one of the narrowest type.
+def primes_for(dtypes: Sequence[npt.DTypeLike]) -> tuple[int, ...]:
+    """Return the default primes for arrays of these types: those of the narrowest type.
 
-    >>> prime_for(["float16", "float32"]), prime_for(["float64"])
-    (65521, 2147483647)
+    >>> primes_for(["float16", "float32"]), primes_for(["float64"])
+    ((65521, 65519), (2147483647, 2147483629))
     """
     return PRIMES[min((min(np.dtype(t).itemsize, 4) for t in dtypes), default=4)]
 
@@ -413,7 +529,7 @@ def check_width(algebra: Algebra, leaf: Leaf) -> None:
         raise InterpError(
             "field",
             f"residues modulo {algebra.largest + 1} do not fit in {leaf.name} ({8 * size} bits); "
-            f"use field={PRIMES[size]}",
+            f"use field={PRIMES[size][0]}",
         )
 
 
@@ -510,7 +626,10 @@ class FieldArray:
             raise TypeError("an array over a field can be divided by an array, or by a number other than 0")
         if not isinstance(self.algebra, Field):
             return self
-        inverse = pow(self.algebra.constant(other), -1, self.algebra.prime)
+        divisor = self.algebra.constant(other)
+        if math.gcd(divisor, self.algebra.prime) != 1:
+            raise InterpError("field", f"the divisor {other} has no inverse modulo {self.algebra.prime}")
+        inverse = pow(divisor, -1, self.algebra.prime)
         return FieldArray(self.algebra.multiply(self.elements, np.asarray(inverse)), self.algebra)
 
     def __matmul__(self, other: object) -> FieldArray:

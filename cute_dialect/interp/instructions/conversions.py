@@ -41,7 +41,7 @@ def emit_cvt(c: FnCompiler, op: Operation, opcode: str) -> None:
     if row is None:
         raise not_modelled(opcode)
     if c.program.algebra is not None:
-        row = over_row(c.program.algebra, row, opcode)
+        row = over_row(c.program.algebra, row, opcode, op)
     words = Words(opcode)
     (result,), sources = row.kinds(words)
     slots = [c.use(v) for v in op.operands]

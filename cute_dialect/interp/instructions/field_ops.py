@@ -21,8 +21,18 @@ import numpy as np
 from xdsl.ir import Operation
 
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
-from cute_dialect.interp.errors import InterpError, attr_of, op_name
-from cute_dialect.interp.field import LOG2_E, Algebra, check_width, elements_of, functions_of, held
+from cute_dialect.interp.errors import InterpError, attr_of, location_text, op_name
+from cute_dialect.interp.field import (
+    LOG2_E,
+    Algebra,
+    Choice,
+    FunctionDegrees,
+    Functions,
+    check_width,
+    elements_of,
+    functions_of,
+    held,
+)
 from cute_dialect.interp.instructions import moves, vectors
 from cute_dialect.interp.instructions.float_ops import PREDICATES
 from cute_dialect.interp.instructions.moves import enum_word
@@ -53,8 +63,9 @@ def refusal(name: str) -> InterpError:
     """Return the error for an op without a meaning over a field."""
     return InterpError(
         "field",
-        f"{name} has no value over a field: order, rounding, roots and transcendental functions need real numbers; "
-        "supported are sums, products, fma, conversions and matrix products",
+        f"{name} has no value over a field; supported are sums, products, fma, matrix products and conversions between "
+        "f16, bf16, tf32, f32 and f64; without a given prime also division, comparisons, minima, maxima, exp, exp2, "
+        "log2, sqrt, rsqrt and tanh",
     )
 
 
@@ -147,6 +158,10 @@ def _constant(c: FnCompiler, op: Operation) -> None:
     c.constant(op.results[0], values)
 
 
+def _choice(algebra: Functions | FunctionDegrees, op: Operation, name: str) -> Choice:
+    return algebra.choices.setdefault(op, Choice(name, location_text(op)))
+
+
 def _extremum(is_max: bool, is_number: bool) -> Builder:
     def build(c: FnCompiler, op: Operation) -> None:
         a, b = c.use(op.operands[0]), c.use(op.operands[1])
@@ -154,9 +169,12 @@ def _extremum(is_max: bool, is_number: bool) -> Builder:
         leaf = c.leaf_of(d)
         algebra = functions_of(algebra_of(c, leaf), op_name(op))
         choose = algebra.maximum if is_max else algebra.minimum
+        choice = _choice(algebra, op, "the maximum" if is_max else "the minimum")
 
         def step(R: Regs, g: Group) -> None:
-            R[d] = held(choose(elements_of(R[a]), elements_of(R[b]), number=is_number), leaf.dtype)
+            x, y = elements_of(R[a]), elements_of(R[b])
+            choice.see(algebra, x, y)
+            R[d] = held(choose(x, y, number=is_number), leaf.dtype)
 
         c.emit(op, step)
 
@@ -171,8 +189,13 @@ def _compare(c: FnCompiler, op: Operation) -> None:
     if word in ("true", "false"):
         raise refusal(op_name(op))
 
+    choice = _choice(algebra, op, "the equality" if word.removesuffix("u") in ("eq", "ne") else "the comparison")
+
     def step(R: Regs, g: Group) -> None:
-        r = np.asarray(algebra.compare(word, elements_of(R[a]), elements_of(R[b])))
+        x, y = elements_of(R[a]), elements_of(R[b])
+        if word not in ("num", "nan"):
+            choice.see(algebra, x, y)
+        r = np.asarray(algebra.compare(word, x, y))
         R[d] = r if r.ndim else bool(r)
 
     c.emit(op, step)
@@ -311,7 +334,7 @@ def over_algebra(name: str, builder: Builder | None) -> Builder:
 # -- instructions of PTX ----------------------------------------------------------------------------------------------
 
 
-def over_row(algebra: Algebra, row: Row, opcode: str) -> Row:
+def over_row(algebra: Algebra, row: Row, opcode: str, op: Operation) -> Row:
     """Return the row of an instruction with its arithmetic over an algebra. Raises InterpError if it has none."""
     words = Words(opcode)
     floats = [t for t in words.types if t in FLOATS]
@@ -334,7 +357,7 @@ def over_row(algebra: Algebra, row: Row, opcode: str) -> Row:
 
         return replace(row, compute=compute, undefined=None)
     if stem in _FUNCTIONS or stem in ("max", "min", "div"):
-        return replace(row, compute=_real(algebra, words, opcode), undefined=None)
+        return replace(row, compute=_real(algebra, words, opcode, op), undefined=None)
     if stem != "cvt" or words.types[0] not in FLOATS:
         raise refusal(opcode)
     target = KINDS[words.types[0]].dtype
@@ -356,11 +379,12 @@ def over_row(algebra: Algebra, row: Row, opcode: str) -> Row:
     return replace(row, compute=convert, undefined=None)
 
 
-def _real(algebra: Algebra, words: Words, opcode: str) -> Callable[..., Array]:
+def _real(algebra: Algebra, words: Words, opcode: str, op: Operation) -> Callable[..., Array]:
     """Return the computation of an instruction with a function of real numbers."""
     found, stem = functions_of(algebra, opcode), words.all[0]
     if "xorsign" in words or "abs" in words:
         raise refusal(opcode)
+    choice = _choice(found, op, {"max": "the maximum", "min": "the minimum"}[stem]) if stem in ("max", "min") else None
 
     def compute(m: Words, *given: Array) -> Array:
         x = [elements_of(v) for v in given]
@@ -372,6 +396,8 @@ def _real(algebra: Algebra, words: Words, opcode: str) -> Callable[..., Array]:
             choose = found.maximum if stem == "max" else found.minimum
             r = x[0]
             for y in x[1:]:
+                if choice is not None:
+                    choice.see(found, r, y)
                 r = choose(r, y, number="NaN" not in words)
         return np.asarray(held(r, given[0].dtype))
 

@@ -77,7 +77,7 @@ def _compile_statements(text: Text) -> None:
             check_statement(s)
             row = None if _table_handler(s.opcode) is not None else _ROWS.find(s.opcode, len(s.sources))
             if row is not None:
-                handler = handler_of(over_row(text.c.program.algebra, row, s.opcode))
+                handler = handler_of(over_row(text.c.program.algebra, row, s.opcode, text.op))
         handler(text, s)
 
 

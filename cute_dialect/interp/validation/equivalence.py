@@ -14,8 +14,9 @@ Example: a GEMM that drops the last k has coefficient 0 for the term `a[0, K-1] 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.field import (
     Algebra,
+    Choice,
     Degrees,
     Field,
     FieldArray,
@@ -32,7 +34,7 @@ from cute_dialect.interp.field import (
     elements_of,
     held,
     is_float,
-    prime_for,
+    primes_for,
 )
 
 if TYPE_CHECKING:
@@ -78,23 +80,29 @@ class Difference(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The result of a comparison. `bound` limits the probability that an existing difference was not found."""
+    """The result of a comparison.
 
-    prime: int
+    `bound` limits the probability that a difference was not found. It holds for differences that remain modulo each
+    of `moduli`.
+    """
+
+    prime: int  # modulus of the first run, or of the run that found the difference
     runs: int
     degree: int
     elements: int
     bound: float
     notes: tuple[str, ...]
     difference: Difference | None
+    moduli: tuple[int, ...] = ()  # of all runs; each run takes the next one
 
     def __str__(self) -> str:
         if self.difference is not None:
             return f"different modulo {self.prime}: {self.difference}"
         notes = f"\n  not modelled: {', '.join(self.notes)}" if self.notes else ""
         return (
-            f"{self.elements} elements equal modulo {self.prime} in {self.runs} run{'s' if self.runs != 1 else ''}, "
-            f"polynomials of degree {self.degree}; a difference is missed with probability <= {self.bound:.1e}{notes}"
+            f"{self.elements} elements equal modulo {' and '.join(map(str, self.moduli))} "
+            f"in {self.runs} run{'s' if self.runs != 1 else ''}, polynomials of degree {self.degree}; "
+            f"a difference modulo these is missed with probability <= {self.bound:.1e}{notes}"
         )
 
 
@@ -120,59 +128,124 @@ def compare(
     bound: float = BOUND,
     seed: int = 0,
     explain: bool = True,
+    allow_unchecked: bool = False,
 ) -> Verdict:
     """Compare a program with a reference over a field.
 
     Args:
         subject: The program and its arrays.
         compare: The comparisons after a run.
-        prime: The prime; None selects the one of the narrowest array of floats.
-        runs: The number of random points; None selects it from `bound`.
+        prime: The prime; None selects those of the narrowest array of floats.
+        runs: The number of random points; None selects it from `bound`, and at least one per modulus.
         bound: The limit of the probability of a missed difference.
         seed: Seed of the random elements.
         explain: Search the term and the source line of a difference.
+        allow_unchecked: Return a verdict, which names them, if comparisons had one outcome.
 
     Raises:
-        InterpError: kind "field", if an op has no value over a field.
+        InterpError: kind "field", if an op has no value over a field, or if equal values are no verdict.
     """
     before = {name: array.copy() for name, array in subject.arrays.items()}
     floats = [name for name, array in before.items() if is_float(array.dtype)]
     types = [before[name].dtype for name in floats]
     trial = _Trial(subject, compare, before, floats, explain)
     try:
-        return _compare(trial, Field(prime if prime is not None else prime_for(types)), runs, bound, seed)
+        primes = primes_for(types) if prime is None else (prime,)
+        return _compare(trial, [Field(p) for p in primes], runs, bound, seed)
     except InterpError as e:
         if e.kind != "function" or prime is not None:
             raise
-        return _compare(trial, Functions(cell_bits(types)), runs, bound, seed)
+        bits, choices = cell_bits(types), dict[object, Choice]()
+        pairs = [Functions(bits, i, choices) for i in range(len(Functions.PAIRS[bits]))]
+        verdict = _compare(trial, pairs, runs, bound, seed, choices)
+        if verdict.difference is None and not allow_unchecked:
+            _check_choices(choices.values())
+        return verdict
     finally:
         trial.restore()
 
 
-def _compare(trial: _Trial, field: Field, runs: int | None, bound: float, seed: int) -> Verdict:
-    wanted = runs if runs is not None else 1
+def _compare(
+    trial: _Trial,
+    fields: Sequence[Field],
+    runs: int | None,
+    bound: float,
+    seed: int,
+    choices: Mapping[object, Choice] = MappingProxyType({}),
+) -> Verdict:
+    wanted = runs if runs is not None else len(fields)
     degree, elements = 0, 0
     done = redrawn = 0
-    base = field.q if isinstance(field, Functions) else field.prime
+    base = min(f.q if isinstance(f, Functions) else f.prime for f in fields)
+    moduli = tuple(f.p if isinstance(f, Functions) else f.prime for f in fields)
     while done < wanted:
-        given = trial.draw(field, seed + done + redrawn)
-        sides = trial.sides(field, given)
-        if isinstance(field, Functions) and trial.take_zero_divisors(field) and redrawn < _MOST_RUNS:
-            redrawn += 1
-            continue
+        field = fields[done % len(fields)]
+        given, sides, again = _drawn(trial, field, seed + done + redrawn)
+        redrawn += again
         done += 1
         wrong = next((s for s in sides if np.any(s.got != s.want)), None)
         if wrong is not None:
             found = trial.explain(field, given, sides.index(wrong), wrong)
-            return Verdict(field.prime, done, degree, elements, 1.0, _notes(field), found)
+            return Verdict(field.prime, done, degree, elements, 1.0, _notes(fields), found, moduli)
         if done == 1:
             elements = sum(s.got.size for s in sides)
-            degree = trial.degree(FunctionDegrees() if isinstance(field, Functions) else Degrees())
+            degree = trial.degree(FunctionDegrees(dict(choices)) if isinstance(field, Functions) else Degrees())
+            largest = FunctionDegrees.largest if isinstance(field, Functions) else Degrees.largest
             if runs is None:
-                wanted = runs_for(elements, degree, base, bound)
+                wanted = max(runs_for(elements, degree, base, bound, largest), len(fields))
+            elif error_bound(elements, degree, base, runs) > bound:
+                raise InterpError(
+                    "argument",
+                    f"{runs} run{'s' if runs != 1 else ''} may miss a difference with probability "
+                    f"{error_bound(elements, degree, base, runs):.1e}, more than the bound {bound:.1e}; "
+                    "use more runs, a larger prime or a larger bound",
+                )
+    first, notes = fields[0], list(_notes(fields))
     if redrawn:
-        field.notes[f"{redrawn} points with a division by 0 were drawn again"] = 1
-    return Verdict(field.prime, done, degree, elements, error_bound(elements, degree, base, done), _notes(field), None)
+        notes.append(f"{redrawn} points with a division by 0 were drawn again")
+    notes += [f"not checked: {c.name}{_at(c)} was never true" for c in choices.values() if _is_unequal(c)]
+    notes += [f"not checked: {c.name}{_at(c)} had one outcome" for c in choices.values() if _is_one_sided(c)]
+    probability = error_bound(elements, degree, base, done)
+    return Verdict(first.prime, done, degree, elements, probability, tuple(notes), None, moduli[:done])
+
+
+def _drawn(trial: _Trial, field: Field, seed: int) -> tuple[dict[str, Array], Sequence[Side], int]:
+    """Return a random point without divisions by 0, its comparisons, and the number of points drawn before."""
+    for again in range(_MOST_RUNS):
+        given = trial.draw(field, seed + again)
+        sides = trial.sides(field, given)
+        if not isinstance(field, Functions) or not trial.take_zero_divisors(field):
+            return given, sides, again
+    modulus = field.p if isinstance(field, Functions) else field.prime
+    raise InterpError(
+        "field",
+        f"a divisor is 0 at all {_MOST_RUNS} points modulo {modulus}, so there is no verdict; "
+        "correct the divisor, or use wider floats or fewer elements if it can be different from 0",
+    )
+
+
+def _at(choice: Choice) -> str:
+    return f" at {choice.line}" if choice.line else ""
+
+
+def _is_unequal(choice: Choice) -> bool:
+    return choice.name == "the equality" and (choice.less or choice.more) and not choice.same
+
+
+def _is_one_sided(choice: Choice) -> bool:
+    return choice.name != "the equality" and choice.is_decided
+
+
+def _check_choices(choices: Iterable[Choice]) -> None:
+    """Raise InterpError if a comparison, or a minimum or maximum with a constant, had one outcome in all runs."""
+    for c in choices:
+        if _is_one_sided(c) and (c.name == "the comparison" or c.is_against_constant):
+            raise InterpError(
+                "field",
+                f"{c.name}{_at(c)} had one outcome in all runs, so the other one is not checked and there is no "
+                "verdict; residues have another order than real numbers; check it with assert_close, and pass "
+                "allow_unchecked=True to assert_equivalent for the other values",
+            )
 
 
 def error_bound(elements: int, degree: int, prime: int, runs: int) -> float:
@@ -184,13 +257,13 @@ def error_bound(elements: int, degree: int, prime: int, runs: int) -> float:
     return min(1.0, elements * (degree / prime) ** runs)
 
 
-def runs_for(elements: int, degree: int, prime: int, bound: float) -> int:
+def runs_for(elements: int, degree: int, prime: int, bound: float, largest: int = Degrees.largest) -> int:
     """Return the number of runs that an error bound needs. Raises InterpError if it cannot be reached.
 
     >>> runs_for(256 * 256, 2, 65521, 2.0**-40), runs_for(256 * 256, 2, 251, 2.0**-40)
     (4, 9)
     """
-    if degree >= min(prime, Degrees.largest):
+    if degree >= min(prime, largest):
         raise InterpError(
             "field",
             f"values are polynomials of degree {degree} or more, too large for the prime {prime}; no error bound holds",
@@ -217,8 +290,8 @@ def coefficient(element: int, prime: int) -> str:
     return str(element)
 
 
-def _notes(field: Field) -> tuple[str, ...]:
-    return tuple(field.notes)
+def _notes(fields: Sequence[Field]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for f in fields for note in f.notes))
 
 
 class _Trial:
@@ -270,6 +343,8 @@ class _Trial:
         """Return the largest degree of an element of either side."""
         given = {n: np.full(self._before[n].shape, n not in self._subject.fixed, np.int64) for n in self._floats}
         sides = self.sides(degrees, given)
+        if isinstance(degrees, FunctionDegrees):
+            return max((max(degrees.degree(s.got), degrees.degree(s.want)) for s in sides), default=0)
         return max((int(max(s.got.max(initial=0), s.want.max(initial=0))) for s in sides), default=0)
 
     def _line(self, field: Field, name: str, index: tuple[int, ...]) -> str:
