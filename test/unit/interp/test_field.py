@@ -464,7 +464,7 @@ def test_attention_equals_its_reference(mask: str, shape: tuple[int, int, int, i
 
     problem = (q, *others, out, queries, float(np.float32(0.125 * LOG2_E)), 0, 0)
     (verdict,) = cute.testing.assert_equivalent(k, reference, [problem], runs=2, bound=1.0, allow_unchecked=True)
-    # The kernel compares the change of the maximum with 0, and no residue is below 0.
+    # The kernel compares a row sum with 0, and no residue is below 0.
     assert any("not checked: the comparison" in note for note in verdict.notes)
     assert verdict.difference is None and verdict.degree < 20
 
