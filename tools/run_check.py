@@ -326,8 +326,8 @@ def _field_value(tree: ast.expr, values: Mapping[str, object]) -> object:
         case ast.Call(func=ast.Name(id="f32" | "f64" | "like"), args=[value, *_]):
             return _field_value(value, values)
         case ast.Call(func=ast.Name(id="sum"), args=[value], keywords=keywords):
-            axes = [cast("int", _field_value(k.value, values)) for k in keywords if k.arg == "axis"]
-            return cast("FieldArray", _field_value(value, values)).sum(*axes)
+            axis = next((cast("int", _field_value(k.value, values)) for k in keywords if k.arg == "axis"), None)
+            return cast("FieldArray", _field_value(value, values)).sum(axis)
         case ast.Call(func=ast.Name(id="transpose"), args=[value]) | ast.Attribute(value=value, attr="T"):
             return cast("FieldArray", _field_value(value, values)).T
         case ast.Subscript(value=value, slice=index):
