@@ -97,6 +97,7 @@ MUTANTS = {
 }
 
 
+@pytest.mark.sample(every=2)
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutants_are_caught(mutant: str) -> None:
     for schedule in ("round-robin", "reverse", "random", "adversarial"):

@@ -172,7 +172,7 @@ def test_packed_sequences_and_slices_of_keys() -> None:
     assert max([error(x, want) for x in both]) < 1e-3
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+@pytest.mark.slow
 def test_states_follow_the_generator_of_torch() -> None:
     """Calls, also cached ones, draw new states, which ``torch.manual_seed`` repeats."""
     q, known = normal(1, 1, 16, 64), KnownCalls()

@@ -88,7 +88,7 @@ def test_a_weight_of_one_row_or_column(k: int, classes: int) -> None:
         torch.testing.assert_close(ours.double(), wanted, rtol=0, atol=2e-2 * wanted.abs().max().item() + 1e-6)
 
 
-@pytest.mark.end_to_end
+@pytest.mark.slow
 def test_gradients_of_separate_losses() -> None:
     """The backward pass computes the logits again, with the gradient of each row."""
     arrays, target = data(10, 24, 43, torch.bfloat16)

@@ -255,6 +255,7 @@ def test_topk(largest: bool, x: Any, k: int) -> None:
     check_topk(x, k, largest)
 
 
+@pytest.mark.slow
 def test_topk_of_special_values() -> None:
     inf, nan = np.inf, np.nan
     x = np.array([[1, nan, -inf, inf, 0.0, -0.0, nan, 2]], np.float32)
