@@ -73,7 +73,7 @@ class Choice:
 
     @property
     def is_against_constant(self) -> bool:
-        """True if an operand is a constant, or was the same in all elements and runs."""
+        """Return True if an operand is a constant, or was the same in all elements and runs."""
         return self.has_constant or not {0, 1} <= self._varied
 
     def see(self, algebra: Functions | FunctionDegrees, a: Array, b: Array) -> None:

@@ -400,7 +400,7 @@ class PipelineTmaAsync(PipelineAsync):
     warpgroup, with ``Agent.WarpGroup``) arrives once at every block that shares its operands: those of its row and
     column of ``cta_layout_vmnk``.  A cluster of m x n blocks thus has ``(m + n - 1) * warps`` arrivals.
 
-    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+    ``create`` takes two more arguments than that of :class:`PipelineAsync`:
 
     Args:
         tx_count: the number of bytes that fill a slot, less than 2^20.
@@ -532,7 +532,7 @@ class PipelineTmaUmma(_UmmaPipeline):
     pairs. If a pair of blocks executes the MMAs, its slots are full when the bytes of both blocks have arrived: the
     even block expects them, and the consumer waits there.
 
-    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+    ``create`` takes two more arguments than that of :class:`PipelineAsync`:
 
     Args:
         tx_count: the number of bytes that fill a slot, of both blocks of a pair, less than 2^20.
@@ -652,7 +652,7 @@ class PipelineClcFetchAsync(PipelineAsync):
     consumer thread waits, reads the response, and releases the slot at the block of rank 0. ``consumer_group.size``
     counts the threads of all blocks.
 
-    ``create`` takes two arguments more than that of :class:`PipelineAsync`:
+    ``create`` takes two more arguments than that of :class:`PipelineAsync`:
 
     Args:
         tx_count: the number of bytes of a response, 16.

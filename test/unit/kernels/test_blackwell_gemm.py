@@ -33,7 +33,7 @@ OF_PAIRS = {
     ),
     "both-issue": ("", "deadlock: .* wait"),
 }
-"""The same for a pair of blocks; "" for a report without a line of its own."""
+"""Bug of the example with ``--pair`` -> the line that the report names, "" for a deadlock, and its message."""
 
 
 def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
