@@ -79,8 +79,7 @@ class Proof:
         if self.verdict == PROVED:
             lines = [f"{self.kernel}: proved for all trip counts: no race and no deadlock in shared memory"]
             lines += [f"  assumed: {a}" for a in self.assumed]
-            visited = f"{self.states} states" if self.states else "one path"
-            lines.append(f"  {visited}, {self.seconds:.1f} s; not covered: {NOT_COVERED}")
+            lines.append(f"  {self.states} states, {self.seconds:.1f} s; not covered: {NOT_COVERED}")
             return "\n".join(lines)
         lines = [f"{self.kernel}: {self.verdict}: {self.reason}"]
         lines += [f"  at {self.location}"] if self.location else []
