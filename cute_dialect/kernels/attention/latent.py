@@ -29,9 +29,8 @@ from cute_dialect.lang.values.signature_types import LayoutLike
 
 DEFAULT = LatentConfig()
 
-_REGISTERS, _PAGED = (24, 240), (40, 232)
-"""Registers per thread of the producer warpgroup and of a consumer: for dense caches, and for lengths and pages, with
-which the producer does more work."""
+_REGISTERS = (40, 232)
+"""Registers per thread of the producer warpgroup and of a consumer."""
 
 
 @cute.jit
@@ -126,19 +125,18 @@ def mla(
     total = cute.smem_tensor(cute.Float32, cute.make_layout((2, 128, 2), stride=(128, 1, 256)), 16)
     pipes = [[_pipe(c, columns) for columns in PARTS] for _ in range(2)]
     own = start_block(c.clears)
-    registers = _PAGED if c.used or c.page else _REGISTERS
     if warp_group == 0:
-        cute.arch.setmaxregister_decrease(registers[0])
+        cute.arch.setmaxregister_decrease(_REGISTERS[0])
         slots = CacheSlots(pipes, 1)
         if c.gathers:
             LatentGatherProducer(c, tiles, cache, sKV, slots).run()
-        elif c.clears or c.page_loads > 1:
+        elif c.clears:
             if warp == 0:
                 LatentProducer(c, tiles, cache, sKV, slots, own).run()
         elif warp == 0 and cute.arch.elect_one():
             LatentProducer(c, tiles, cache, sKV, slots).run()
     else:
-        cute.arch.setmaxregister_increase(registers[1])
+        cute.arch.setmaxregister_increase(_REGISTERS[1])
         operands = LatentOperands(sQ, sKV, sP, most, total, *mmas)
         if warp_group == 1:
             LatentConsumer(tiles, 0, operands, CacheSlots(pipes, 0), Q, out, lse, scale).run()

@@ -82,8 +82,10 @@ class LatentConsumer:
         part_own, part_other = (mma.get_slice(group * 128 + self.thread) for mma in (o.own, o.other))
         latent, rope = (cute.local_tile(o.kv, (c.tile_n, n), (0, at, None)) for n, at in ((LATENT, 0), (ROPE, 8)))
         values = cute.make_tensor(latent.iterator, cute.select(latent.layout, [1, 0, 2]))
-        self.q = o.scores.make_fragment_A(part_s.partition_A(_of_two_slots(o.q)))
-        self.k = o.scores.make_fragment_B(part_s.partition_B(latent))
+        halves = [cute.local_tile(o.q, (c.tile_m, columns), (0, part, 0)) for part, columns in enumerate(PARTS[:2])]
+        self.q = [o.scores.make_fragment_A(part_s.partition_A(_of_two_slots(x))) for x in halves]
+        halves = [cute.local_tile(o.kv, (c.tile_n, columns), (0, part, None)) for part, columns in enumerate(PARTS[:2])]
+        self.k = [o.scores.make_fragment_B(part_s.partition_B(x)) for x in halves]
         self.k_rope = o.rope.make_fragment_B(part_rope.partition_B(rope))
         self.v = o.own.make_fragment_B(part_own.partition_B(values))
         self.v_other = o.other.make_fragment_B(part_other.partition_B(values))
@@ -109,24 +111,20 @@ class LatentConsumer:
         self._load_queries(place)
         softmax.begin()
         if self.group == 0:
-            self._own(place, top, follows=False)
-            for i in range((count - 1) // 2):
-                self._others(i)
-                self._own(place, top - 2 - 2 * i, follows=True)
-            if count % 2 == 0:
-                self._others(top)
-                warpgroup.wait_group(0, self.sums)
-                self._release_others()
-            else:
-                warpgroup.wait_group(0, self.sums)
-                self.slots.part(0, 0).release()
+            for i in range((count + 1) // 2):
+                self._own(place, top - 2 * i)
+                # Release the slot before the wait for the other consumer, so that it is loaded again meanwhile.
+                self._release(0)
+                if 2 * i + 1 < count:
+                    self._others(i)
+                    self._release(1)
         else:
             for i in range(count // 2):
-                self._own(place, top - 1 - 2 * i, follows=True)
+                self._own(place, top - 1 - 2 * i)
+                self._release(1)
             if count % 2 != 0:
                 self._others(top)
-                warpgroup.wait_group(0, self.sums)
-                self._release_others()
+                self._release(0)
         self._store(place, softmax.finish())
 
     # ------------------------------------------------------------------------------------------------------- queries
@@ -162,31 +160,27 @@ class LatentConsumer:
 
     # --------------------------------------------------------------------------------------------------------- steps
 
-    def _own(self, place: Place, at: Int, *, follows: bool) -> None:
+    def _own(self, place: Place, at: Int) -> None:
         """Compute the scores of a step, and multiply its probabilities by this consumer's half of the values.
 
-        Consumer 1 first multiplies those of the previous step. For consumer 0, their MMAs may still run.
-
-        Args:
-            place: Tile.
-            at: Step.
-            follows: True unless the step is the first one of the tile.
+        Consumer 1 first multiplies those of the previous step.
         """
-        group, slots, softmax = self.group, self.slots, self.softmax
-        parts = [slots.wait(group, part) for part in range(len(PARTS))]
-        slots.advance(group)
-        self._make_visible()
-        warpgroup.fence()
+        group, softmax = self.group, self.softmax
         zero = nothing_of(cute.arch.shuffle_sync(at, 0))
-        here, k = (None, None, None, group + zero), (self.k, self.k_rope)
-        cute.gemm(self.operands.scores, self.scores, self.q[None, None, None, zero], k[0][here], accumulate=False)
-        cute.gemm(self.operands.rope, self.scores, self.q_rope, k[1][here], accumulate=True)
+        here = (None, None, None, group + zero)
+        for part in range(len(PARTS)):  # The MMAs of a part run while the next one is loaded.
+            self.slots.wait(group, part)
+            self._make_visible()
+            warpgroup.fence()
+            if part < 2:
+                q = self.q[part][None, None, None, zero]
+                cute.gemm(self.operands.scores, self.scores, q, self.k[part][here], accumulate=part > 0)
+            else:
+                cute.gemm(self.operands.rope, self.scores, self.q_rope, self.k_rope[here], accumulate=True)
+        self.slots.advance(group)
         warpgroup.commit_group()
-        if group == 0 and follows:
-            warpgroup.wait_group(1, self.sums)
-            self._release_others()
         warpgroup.wait_group(0, self.scores)
-        parts[2].release()
+        self.slots.part(group, 2).release()
         self._mask(place, at)
         if group == 1:
             self._others(at)
@@ -194,15 +188,11 @@ class LatentConsumer:
         softmax.weigh()
         self._pass()
         if group == 1:
-            warpgroup.wait_group(0, self.sums)
-            self._release_others()
+            self._release(0)
         softmax.rescale(by)
         warpgroup.fence()
         cute.gemm(self.operands.own, self.sums, self.weights, self.v[here], accumulate=True)
         warpgroup.commit_group()
-        if group == 1:
-            warpgroup.wait_group(0, self.sums)
-            parts[1].release()
 
     def _pass(self) -> None:
         """Pass the probabilities and the state of the softmax to the other consumer."""
@@ -226,9 +216,6 @@ class LatentConsumer:
             finite = most if most != float("-inf") else cute.Float32(0.0)
             by.append(cute.math.exp2((before - finite) * softmax.factor, fastmath=True))
             softmax.most[row], softmax.total[row] = most, o.total[row, self.thread, other]
-        if self.group == 0:  # its own MMAs may still run
-            warpgroup.wait_group(0, self.sums)
-            slots.part(0, 0).release()
         slots.wait(other, self.group)
         slots.advance(other)
         self._make_visible()
@@ -238,9 +225,10 @@ class LatentConsumer:
         cute.gemm(o.other, self.sums, self.others[there], self.v_other[there], accumulate=True)
         warpgroup.commit_group()
 
-    def _release_others(self) -> None:
-        """Release this consumer's half of the values in the other consumer's slot."""
-        self.slots.part(1 - self.group, self.group).release()
+    def _release(self, slot: int) -> None:
+        """Wait for the MMAs with this consumer's half of the values in a slot, and release it."""
+        warpgroup.wait_group(0, self.sums)
+        self.slots.part(slot, self.group).release()
 
     def _make_visible(self) -> None:
         """Make the copies of ``cp.async`` visible to wgmma."""

@@ -44,7 +44,7 @@ class CacheSlots:
 
 
 class LatentProducer:
-    """Producer by TMA: a warp.
+    """Producer by TMA: one thread. If it zeroes values past the end of a sequence, a warp, which elects the thread.
 
     Args:
         c: Configuration.
@@ -76,46 +76,59 @@ class LatentProducer:
     def tile(self, place: Place) -> None:
         """Load the keys of a tile."""
         top, count = place.last - 1, place.last - place.first
-        if self.c.clears and place.last * self.c.tile_n > place.keys:
+        if not self.c.clears:
+            self._steps(place, top)
+            return
+        before = [*self.slots.phases]
+        if place.last * self.c.tile_n > place.keys:
             self._last(place, top)
-        else:
-            self._step(place, top, 0)
-        if count > 1:
-            self._step(place, top - 1, 1)
-        for i in range((count - 1) // 2):
-            self._step(place, top - 2 - 2 * i, 0)
-            if 2 * i + 3 < count:
-                self._step(place, top - 3 - 2 * i, 1)
+            if cute.arch.elect_one():
+                if count > 1:
+                    self._step(place, top - 1, self._pages(place, top - 1), 1)
+                self._steps(place, top - 2)
+        elif cute.arch.elect_one():
+            self._steps(place, top)
+        # The other lanes do not see the phases of the elected one.
+        uses = (count + 1) // 2, count // 2
+        self.slots.phases[:] = [phase ^ (n & 1) for phase, n in zip(before, uses)]
 
-    def _pages(self, place: Place, at: Int) -> Int | None:
-        """Return the page of this lane's part of a step, -1 past the end of the keys; None without pages."""
-        c = self.c
+    def _steps(self, place: Place, top: Int) -> None:
+        """Load the steps from ``top`` down to the first one, whose keys all exist, beginning with slot 0."""
+        pages: list[Int] = []
+        if top >= place.first:
+            pages = self._pages(place, top)
+            for i in range((top - place.first) // 2 + 1):
+                at = top - 2 * i
+                pages = self._step(place, at, pages, 0)
+                if at > place.first:
+                    pages = self._step(place, at - 1, pages, 1)
+
+    def _pages(self, place: Place, at: Int) -> list[Int]:
+        """Return the pages of a step, whose keys all exist; none without a page table."""
+        c, table = self.c, self.tiles.problem.table
         if not c.page:
-            return None
-        lane = cute.arch.lane_idx()
-        key, found = at * c.tile_n + lane % c.page_loads * c.rows_loaded, cute.Int32(-1)
-        if key < place.keys:
-            found = self.tiles.problem.table[key // c.page, place.batch]
-        return found
+            return []
+        keys = [at * c.tile_n + i * c.rows_loaded for i in range(c.page_loads)]
+        return [table[key // c.page, place.batch] for key in keys]
 
-    def _step(self, place: Place, at: Int, slot: int) -> None:
-        """Load the keys of a step to a slot."""
-        pages = self._pages(place, at)
+    def _step(self, place: Place, at: Int, pages: list[Int], slot: int) -> list[Int]:
+        """Load the keys of a step to a slot, and return the pages of the step before it.
+
+        They are read before the loads are issued, so that the next step does not wait for them.
+        """
+        following = self._pages(place, cute.max(at - 1, place.first))
         for part in range(len(PARTS)):
             held = self.slots.part(slot, part)
             held.pipe.producer_acquire(held)
             self._fetch(place, at, pages, slot, part, held.barrier)
         self.slots.advance(slot)
+        return following
 
-    def _fetch(self, place: Place, at: Int, pages: Int | None, slot: int, part: int, barrier: cute.Pointer) -> None:
-        """Issue the loads of a part of a step."""
+    def _fetch(self, place: Place, at: Int, pages: list[Int], slot: int, part: int, barrier: cute.Pointer) -> None:
+        """Issue the loads of a part of a step. TMA fills rows outside the tensor, as those of page -1, with zeros."""
         c, first = self.c, sum(PARTS[:part]) // BOX
-        for i in cute.range_constexpr(c.page_loads):
-            row, matrix = at * c.tile_n, place.batch
-            if c.page:
-                page = cute.arch.shuffle_sync(pages, i) if c.page_loads > 1 else pages
-                # TMA fills rows past the end of a page with zeros.
-                row, matrix = row % c.page if page >= 0 else cute.Int32(c.page), cute.max(page, 0)
+        row = at * c.tile_n % c.page if c.page else at * c.tile_n
+        for i, matrix in enumerate(pages or [place.batch]):
             rows = cute.domain_offset((row, 0), self.coords[None, None, 0, matrix])
             boxes = cute.flat_divide(rows, (c.rows_loaded, BOX))
             for box in range(first, first + PARTS[part] // BOX):
@@ -133,8 +146,13 @@ class LatentProducer:
 
         Their scores are masked, but a probability of 0 times an infinite or NaN value is NaN.
         """
-        own, pages = self.own, self._pages(place, at)
+        c, own, pages = self.c, self.own, []
         assert own is not None
+        for i in range(c.page_loads if c.page else 0):
+            key, page = at * c.tile_n + i * c.rows_loaded, cute.Int32(-1)
+            if key < place.keys:
+                page = self.tiles.problem.table[key // c.page, place.batch]
+            pages.append(page)
         parts = [self.slots.part(0, part) for part in range(len(PARTS))]
         for part in parts:
             cute.arch.mbarrier_wait(part.pipe.empty(0), part.phase)
@@ -144,7 +162,7 @@ class LatentProducer:
             self._fetch(place, at, pages, 0, part, own)
         cute.arch.mbarrier_wait(own, self.phase)
         self.phase = self.phase ^ 1
-        self._clear(cute.max(place.keys - at * self.c.tile_n, 0))
+        self._clear(cute.max(place.keys - at * c.tile_n, 0))
         cute.arch.fence_proxy("async.shared", space="cta")
         cute.arch.sync_warp()
         if cute.arch.issues():
