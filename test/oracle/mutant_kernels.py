@@ -31,7 +31,7 @@ from cute_dialect.kernels.copies.repack_rows import dense_text
 from cute_dialect.kernels.copies.transpose import transpose_text
 from cute_dialect.kernels.copies.transpose_narrow import narrow_text
 from cute_dialect.kernels.copies.transpose_unaligned import UnalignedPlan, unaligned_text
-from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, blocks_of
+from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, table_of
 from cute_dialect.kernels.elementwise.add import elementwise_add_text, seed_tile
 from cute_dialect.kernels.epilogue.graph import Builder, Input, Output
 from cute_dialect.kernels.gemm import gemm_text
@@ -470,8 +470,8 @@ def _adamw(vector: int) -> Subject:
     def make() -> list[Any]:
         rng = np.random.default_rng(vector)
         memory = [np.where(inside, x, np.nan).astype(np.float32) for x in rng.random((4, size))]
-        table = np.array([[n, at, at, at, at] for n, at in zip(counts, offsets)])
-        return [*memory, table, blocks_of(counts), *AdamwSettings(3.0, 0.01).numbers()]
+        table = table_of(counts, [[at] * 4 for at in offsets])
+        return [*memory, table, *AdamwSettings(3.0, 0.01).numbers()]
 
     def right(arrays: Sequence[Any]) -> bool:
         _, g, m, v = (x.astype(np.float64) for x in make()[:4])

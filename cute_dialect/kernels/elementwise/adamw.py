@@ -1,22 +1,22 @@
 """A step of AdamW for a list of parameters in one launch, in place.
 
-A table in global memory holds the size of each parameter, and the offsets of the parameter, its gradient and its two
-moments, in elements from one base address for each kind. A second table assigns to each block a parameter and a chunk
-of it. A block reads the offsets, and updates up to :data:`CHUNK` elements in f32:
+A table in global memory has a row for each block: the number of elements that it updates, and the offsets of its first
+element in the parameters, the gradients and the two moments, from one base address for each kind. A block updates its
+elements in f32:
 
     p -= lr * weight_decay * p
     m += (1 - beta1) * (g - m)
     v  = beta2 * v + (1 - beta2) * g * g
     p -= lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + eps)
 
-    launch(params, grads, averages, squares, table, blocks, numbers, arrays)
+    launch(params, grads, averages, squares, table, numbers, arrays)
 
->>> blocks_of([3, 5000]).tolist()
-[[0, 0], [1, 0], [1, 1]]
+>>> table_of([3, 5], [[0] * 4, [16] * 4], chunk=4).tolist()
+[[3, 0, 0, 0, 0], [4, 16, 16, 16, 16], [1, 20, 20, 20, 20]]
 """
 
 # Traced values define operators and attributes that pyright cannot check.
-# pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false
+# pyright: basic, reportArgumentType=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,37 +30,54 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CHUNK", "AdamwArrays", "AdamwConfig", "AdamwNumbers", "adamw_text", "blocks_of"]
+__all__ = ["CHUNK", "AdamwArrays", "AdamwConfig", "AdamwNumbers", "adamw_text", "table_of"]
 
 CHUNK = 4096
-"""Elements of a parameter that a block updates."""
+"""Elements that a block updates, if the parameters are too small for larger chunks."""
 
-_THREADS = 256
+_LARGE_CHUNK, _BLOCKS = 32768, 2048
+"""Elements that a block updates at most, and the number of blocks from which on chunks are larger than CHUNK."""
 
-COLUMNS = ("count", "params", "grads", "averages", "squares")
-"""Columns of the table: the number of elements, then offsets in elements."""
+_THREADS, _VECTORS = 256, 2
+"""Threads of a block, and the vectors of each array that a thread loads before it computes the first of them."""
 
 
-def blocks_of(counts: Sequence[int]) -> "NDArray[np.int32]":
-    """Return the parameter and the chunk of each block, for parameters of ``counts`` elements."""
+def table_of(
+    counts: Sequence[int], offsets: "Sequence[Sequence[int]] | NDArray[np.int64]", chunk: int | None = None
+) -> "NDArray[np.int64]":
+    """Return the table: the elements of each block, and its four offsets.
+
+    Args:
+        counts: Elements of each parameter.
+        offsets: Offsets of each parameter, its gradient and its moments, in elements.
+        chunk: Elements of a block; a power of two. By default, larger chunks for more elements.
+    """
     import numpy as np
 
-    chunks = np.array([-(-n // CHUNK) for n in counts], np.int64)
-    parameters = np.repeat(np.arange(len(chunks)), chunks)
-    starts = np.repeat(np.cumsum(chunks) - chunks, chunks)
-    return np.stack([parameters, np.arange(len(parameters)) - starts], 1).astype(np.int32)
+    if chunk is None:
+        chunk = CHUNK
+        while chunk < _LARGE_CHUNK and sum(counts) >= 2 * chunk * _BLOCKS:
+            chunk *= 2
+    sizes = np.array(counts, np.int64)
+    chunks = -(-sizes // chunk)
+    parameters = np.repeat(np.arange(len(sizes)), chunks)
+    starts = (np.arange(len(parameters)) - np.repeat(np.cumsum(chunks) - chunks, chunks)) * chunk
+    table = np.zeros((len(parameters), 5), np.int64)
+    table[:, 0] = np.minimum(sizes[parameters] - starts, chunk)
+    table[:, 1:] = np.array(offsets, np.int64).reshape(-1, 4)[parameters] + starts[:, None]
+    return table
 
 
 class AdamwConfig(NamedTuple):
     """Configuration of the kernel.
 
     >>> AdamwConfig().name, AdamwConfig("f32", "f32", vector=1, arrays=("step",)).name
-    ('adamw-bf16-f32-8', 'adamw-f32-f32-1-step')
+    ('adamw-bf16-f32-4', 'adamw-f32-f32-1-step')
     """
 
     element: str = "bf16"  # of parameters and gradients
     state: str = "f32"  # of the moments
-    vector: int = 8  # elements that a thread loads at once; 1 for any alignment
+    vector: int = 4  # elements of each array that a thread loads at once; 1 for any alignment
     arrays: tuple[str, ...] = ()  # fields of AdamwArrays that are given
 
     @property
@@ -113,18 +130,15 @@ def _part(t: cute.Tensor, offset: Value, count: int) -> cute.Tensor:
 def _move(
     vectors: Sequence[tuple[cute.Tensor, Value, cute.Tensor]], i: Value, count: Value, store: bool = False
 ) -> None:
-    """Load vectors from memory to registers, or store them, up to the end of the parameter.
+    """Load vectors from memory to registers, or store them, up to the end of the block's elements.
 
     Args:
-        vectors: An array in memory, the offset of its parameter, and the registers of each vector.
-        i: Index of the first element in the parameter.
-        count: Elements of the parameter. Those loaded from there on are 0.
+        vectors: An array in memory, the offset of the block's elements, and the registers of each vector.
+        i: Index of the first element among those of the block.
+        count: Elements of the block. Those loaded from there on are 0.
     """
     w = cute.size(vectors[0][2])
-    if cute.const_expr(w == 1):
-        for t, base, held in vectors:
-            _move_element(t, base + i, held, 0, store)
-    elif i + w <= count:
+    if i + w <= count:
         for t, base, held in vectors:
             whole = _part(t, base + i, w)
             cute.autovec_copy(*((held, whole) if store else (whole, held)))
@@ -152,37 +166,40 @@ def adamw(
     averages: cute.Tensor,
     squares: cute.Tensor,
     table: cute.Tensor,
-    blocks: cute.Tensor,
     numbers: AdamwNumbers,
     arrays: AdamwArrays,
     config: cute.Constexpr[AdamwConfig],
 ):
     x, w = numbers, config.vector
     block = cute.arch.block_idx().x
-    parameter, start = blocks[block, 0], blocks[block, 1].to(cute.Int64) * CHUNK
-    count = table[parameter, 0] - start
     kinds = (params, grads, averages, squares)
-    bases = [table[parameter, i + 1] + start for i in range(4)]
+    count, *bases = (table[block, i] for i in range(5))
+    count = count.to(cute.Int32)
     lr = x.lr if arrays.lr is None else arrays.lr[0].to(cute.Float32)
     step = x.step if arrays.step is None else arrays.step[0].to(cute.Float32)
-    size, root = lr / _rest(step * x.log1), cute.math.sqrt(_rest(step * x.log2))
+    size, root = lr / _rest(step * x.log1), 1.0 / cute.math.sqrt(_rest(step * x.log2))
     factor = x.sign if arrays.grad_scale is None else x.sign / arrays.grad_scale[0].to(cute.Float32)
-    is_live = cute.Boolean(True) if arrays.found_inf is None else arrays.found_inf[0].to(cute.Float32) == 0.0
-    for i in range(cute.arch.thread_idx().x * w, CHUNK, _THREADS * w):
-        if is_live & (i < count):
+    if cute.const_expr(arrays.found_inf is not None):
+        count = count if arrays.found_inf[0].to(cute.Float32) == 0.0 else cute.Int32(0)
+    for i in range(cute.arch.thread_idx().x * w, count, _THREADS * _VECTORS * w):
+        loaded = []
+        for n in cute.range_constexpr(_VECTORS):
             held = [cute.make_rmem_tensor(w, t.element_type) for t in kinds]
-            vectors = list(zip(kinds, bases, held))
-            _move(vectors, i, count)
+            loaded.append(list(zip(kinds, bases, held)))
+            _move(loaded[n], i + n * (_THREADS * w), count)
+        for n, vectors in enumerate(loaded):
+            held = [vector for _, _, vector in vectors]
             p, g, m, v = (t.load().to(cute.Float32) for t in held)
             g = g * factor
             p = p - p * (lr * x.decay)
             m = m + (g - m) * x.rest1
             v = v * x.beta2 + g * g * x.rest2
-            p = p - m * size / (cute.math.sqrt(v) / root + x.eps)
+            # A rounded quotient would take most of the instructions.
+            p = p - m * size * cute.math.rcp(cute.math.sqrt(v) * root + x.eps, fastmath=True)
             for to, value in ((held[0], p), (held[2], m), (held[3], v)):
                 to.store(value.to(to.element_type))
             for changed in (vectors[0], *vectors[2:]):
-                _move([changed], i, count, store=True)
+                _move([changed], i + n * (_THREADS * w), count, store=True)
 
 
 @cute.jit
@@ -192,22 +209,18 @@ def launch(
     averages: cute.Tensor,
     squares: cute.Tensor,
     table: cute.Tensor,
-    blocks: cute.Tensor,
     numbers: AdamwNumbers,
     arrays: AdamwArrays,
     config: cute.Constexpr[AdamwConfig] = DEFAULT,
 ):
-    """Launch a block per row of ``blocks``.
+    """Launch a block per row of ``table``.
 
     Args:
         params, grads, averages, squares: The lowest addresses of the arrays of each kind, as vectors.
-        table: (T, 5), i64; see :data:`COLUMNS`.
-        blocks: (B, 2), i32: parameter and chunk.
+        table: (B, 5), i64; see :func:`table_of`.
         numbers, arrays: The settings.
     """
-    adamw(params, grads, averages, squares, table, blocks, numbers, arrays, config).launch(
-        grid=blocks.shape[0], block=_THREADS
-    )
+    adamw(params, grads, averages, squares, table, numbers, arrays, config).launch(grid=table.shape[0], block=_THREADS)
 
 
 @printed
@@ -221,5 +234,5 @@ def adamw_text(config: AdamwConfig | None = None) -> cute.Compiled:
     one = cute.Tensor[cute.Float32, "?:1"]
     arrays = AdamwArrays(*[one if name in c.arrays else None for name in AdamwArrays._fields])
     kinds = [vector(c.element), vector(c.element), vector(c.state), vector(c.state)]
-    table, blocks = cute.Tensor[cute.Int64, "(?,5):(5,1)"], cute.Tensor[cute.Int32, "(?,2):(2,1)"]
-    return cute.trace(launch, *kinds, table, blocks, AdamwNumbers(*[cute.Float32] * 10), arrays, config=c)
+    table = cute.Tensor[cute.Int64, "(?,5):(5,1)"]
+    return cute.trace(launch, *kinds, table, AdamwNumbers(*[cute.Float32] * 10), arrays, config=c)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from cute_dialect.kernels.common.elements import BITS
-from cute_dialect.kernels.elementwise.adamw import AdamwArrays, AdamwConfig, adamw_text, blocks_of
+from cute_dialect.kernels.elementwise.adamw import AdamwArrays, AdamwConfig, adamw_text, table_of
 from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
@@ -166,12 +166,11 @@ def _number(name: str, x: object) -> float:
 
 
 class _Launch(NamedTuple):
-    """A launch for parameters of equal types: its kernel, and its tables on the device."""
+    """A launch for parameters of equal types: its kernel, and its table on the device."""
 
     config: AdamwConfig
     places: tuple[int, ...]  # indices of the arrays with the lowest addresses, one for each list
     table: ArrayView
-    blocks: ArrayView
 
 
 _PREPARED: OrderedDict[object, list[_Launch]] = OrderedDict()
@@ -216,7 +215,7 @@ def updated(
             vectors = [one.numbers(given[name]) for name in _KINDS]
             scalars = [one.flat(name) for name in extras]
             kernel = RowKernel(c.name, adamw_text, (c,))
-            one.launch(kernel, *vectors, launch.table, launch.blocks, *settings.numbers(), *scalars)
+            one.launch(kernel, *vectors, launch.table, *settings.numbers(), *scalars)
     if torch is not None and is_torch:
         torch.autograd.graph.increment_version([*lists[0], *lists[2], *lists[3]])
 
@@ -254,7 +253,7 @@ def _config(views: Sequence[ArrayView]) -> AdamwConfig:
     """Return the kernel for the types and the alignment of a parameter and its state."""
     p, _, m, _ = views
     aligned = all([view.pointer % 16 == 0 for view in views])
-    return AdamwConfig(p.dtype, m.dtype, 128 // min(BITS[p.dtype], BITS[m.dtype]) if aligned else 1)
+    return AdamwConfig(p.dtype, m.dtype, 128 // max(BITS[p.dtype], BITS[m.dtype]) if aligned else 1)
 
 
 def _checked(one: RowCall, names: Sequence[str]) -> list[ArrayView]:
@@ -292,11 +291,10 @@ def _check_overlap(one: RowCall) -> None:
 def _joined(views: Sequence[Sequence[ArrayView]], members: Sequence[int]) -> _Launch:
     """Return the launch for some parameters, whose indices are ``members``."""
     counts = [prod(p.shape) for p, *_ in views]
-    table, places = np.zeros((len(views), 5), np.int64), list[int]()
-    table[:, 0] = counts
+    offsets, places = np.zeros((len(views), 4), np.int64), list[int]()
     for i, kind in enumerate(zip(*views)):
         pointers = np.array([view.pointer for view in kind], np.int64)
         places.append(members[int(pointers.argmin())])
-        table[:, i + 1] = (pointers - pointers.min()) // (BITS[kind[0].dtype] // 8)
-    like = views[0][0]
-    return _Launch(_config(views[0]), tuple(places), table_like(table, like), table_like(blocks_of(counts), like))
+        offsets[:, i] = (pointers - pointers.min()) // (BITS[kind[0].dtype] // 8)
+    table = table_like(table_of(counts, offsets), views[0][0])
+    return _Launch(_config(views[0]), tuple(places), table)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cute_dialect import op
-from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, blocks_of
+from cute_dialect.kernels.elementwise.adamw import CHUNK, AdamwConfig, adamw_text, table_of
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.functions.optimizers import AdamwSettings
 
@@ -96,11 +96,11 @@ def test_one_launch(vector: int, schedule: str) -> None:
     for x in memory:
         x[~inside] = np.nan
     wanted = exact([x[inside] for x in memory], 2)
-    table = np.array([[n, at, at, at, at] for n, at in zip(counts, offsets)])
+    table = table_of(counts, [[at] * 4 for at in offsets])
     c = AdamwConfig("f32", "f32", vector)
     kernel: Any = RowKernel(c.name, adamw_text, (c,)).compiled(cpu=True).kernel("launch")
     numbers = AdamwSettings(2.0, **HOW).numbers()
-    kernel(*memory, table, blocks_of(counts), *numbers, device="cpu", checks="all", schedule=schedule, seed=3)
+    kernel(*memory, table, *numbers, device="cpu", checks="all", schedule=schedule, seed=3)
     for found, x in zip((memory[0], *memory[2:]), wanted):
         compare(found[inside], x)
         assert np.isnan(found[~inside]).all()
