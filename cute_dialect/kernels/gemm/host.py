@@ -13,7 +13,7 @@ from cute_dialect.kernels.gemm.config import BITS, GemmConfig, SplitConfig, part
 from cute_dialect.kernels.gemm.epilogue_store import order_of_digits, swizzle_of
 from cute_dialect.kernels.gemm.operands import PLACES, check_extents
 from cute_dialect.lang import hopper, utils
-from cute_dialect.lang.nvgpu import cpasync
+from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
 
 def elements_of(c: GemmConfig) -> tuple[str, str, str]:
@@ -126,12 +126,14 @@ def ring_of(matrix: Any, tile: tuple[int, int], c: GemmConfig) -> Any:
     return hopper.make_smem_layout_a(order, (tile[0], None, tile[1]), matrix.element_type, c.stages)
 
 
-def load_map(c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int) -> Any:
+def load_map(
+    c: GemmConfig, matrix: Any, tile: tuple[int, int], blocks: int, group: tcgen05.CtaGroup = tcgen05.CtaGroup.ONE
+) -> Any:
     """Return the TMA atom that loads tiles of a matrix, or one of ``blocks`` multicast slices, and its coordinate
-    tensor.
+    tensor. With ``CtaGroup.TWO`` the loads of both blocks of a pair signal the even block.
     """
     part = part_of(tile, blocks, k_major=matrix.leading_dim == 1, bits=c.bits)
-    op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S()
+    op = cpasync.G2SMulticast() if blocks > 1 else cpasync.G2S(group)
     return _map(c, op, matrix, ring_of(matrix, part, c), part)
 
 

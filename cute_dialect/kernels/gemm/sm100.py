@@ -9,6 +9,10 @@ memory, which holds two: the epilogue of a tile runs while the next tile is mult
     complete[a]:  the commit of the last MMAs of a tile
     loaded[a]:    128 arrivals, when the epilogue has loaded the accumulator to registers
 
+A tile of 256 rows is computed by a pair of blocks of a cluster. Each block loads its 128 rows of A and half of the
+columns of B, and stores its 128 rows of C. The even block expects the bytes of both and issues the MMAs of both, whose
+commits arrive at both. So a block reads half of B from shared memory and from the L2.
+
 A warp of the epilogue loads 16 rows of a chunk of columns at a time, in the register layout of ``wgmma`` accumulators.
 The code of :mod:`~cute_dialect.kernels.gemm.epilogue_store` then applies the epilogue, and stores the chunk by TMA.
 
@@ -62,8 +66,8 @@ COLUMNS = 512
 """Columns of tensor memory of a block."""
 ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2")
 """Types of A and B."""
-TILES = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 128), (64, 64))
-"""Tiles (M, N) that plans use."""
+TILES = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 128), (64, 64), (256, 256), (256, 192), (256, 128))
+"""Tiles (M, N) that plans use. The first is chosen of tiles with equal bounds."""
 LOADER, MULTIPLIER, THREADS = 4, 5, 192
 """The warp that loads, the warp that multiplies, and the threads of a block."""
 _LANE = 1 << 16
@@ -77,7 +81,7 @@ class Sm100Config(NamedTuple):
     output: str = "f16"  # type of C
     major_a: str = "k"  # contiguous mode of A, "k" or "m"
     major_b: str = "k"  # contiguous mode of B, "k" or "n"
-    tile: tuple[int, int] = (128, 256)  # (M, N) of a block
+    tile: tuple[int, int] = (128, 256)  # (M, N) of a block, or of a pair of blocks if M is 256
     stages: int = 4  # stages in shared memory
     accumulators: int = 2  # accumulators in tensor memory
     group: int = 8  # tile rows of a raster group
@@ -98,6 +102,16 @@ class Sm100Config(NamedTuple):
         return 1024 // BITS[self.element]
 
     @property
+    def blocks(self) -> int:
+        """Number of blocks that compute a tile: 2 for a pair."""
+        return 2 if self.tile[0] == 256 else 1
+
+    @property
+    def loaded(self) -> tuple[int, int]:
+        """Rows of A and columns of B that a block loads."""
+        return self.tile[0] // self.blocks, self.tile[1] // self.blocks
+
+    @property
     def base(self) -> GemmConfig:
         """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
         return GemmConfig(
@@ -105,9 +119,9 @@ class Sm100Config(NamedTuple):
             self.output,
             self.major_a,
             self.major_b,
-            tile=(*self.tile, self.depth),
+            tile=(self.loaded[0], self.tile[1], self.depth),
             stages=self.stages,
-            cluster_m=1,
+            cluster_m=self.blocks,
             deferred=False,
             batch=self.batch,
             epilogue=self.epilogue,
@@ -118,7 +132,7 @@ class Sm100Config(NamedTuple):
     @property
     def atoms(self) -> int:
         """Number of times that a warp of the epilogue loads 16 rows."""
-        return self.tile[0] // 64
+        return self.loaded[0] // 64
 
     @property
     def columns(self) -> int:
@@ -138,13 +152,14 @@ class Sm100Config(NamedTuple):
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of A and B in a stage."""
-        return sum(self.tile) * 128
+        """Bytes of A and B in a stage of a block."""
+        return sum(self.loaded) * 128
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block: the ring, the staging buffers, the mbarriers and the address."""
-        return self.stages * (self.stage_bytes + 16) + self.buffers * BUFFER + 16 * self.accumulators + 4
+        barriers = 16 * self.accumulators + 8 * (self.blocks - 1)  # A pair has one more, for its deallocation.
+        return self.stages * (self.stage_bytes + 16) + self.buffers * BUFFER + barriers + 4
 
     @property
     def most_stages(self) -> int:
@@ -177,9 +192,15 @@ class Sm100Config(NamedTuple):
         if a == "tf32" and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError("tf32 operands must be contiguous along K")
         m, n = self.tile
-        if m not in (64, 128) or n % 32 or not 32 <= n <= 256:
+        if m not in (64, 128, 256) or n % 32 or not 32 <= n <= 256:
             raise ValueError(
-                f"a tile of {m} x {n} is not supported; M must be 64 or 128, and N a multiple of 32 up to 256"
+                f"a tile of {m} x {n} is not supported; M must be 64, 128, or 256 for a pair of blocks, and N a "
+                "multiple of 32 up to 256"
+            )
+        if m == 256 and n % 64 and self.major_b == "n" and BITS[self.element] == 8:
+            raise ValueError(
+                f"a tile of {m} x {n} is not supported for an N-major B of 8 bits, of whose columns each "
+                "block loads half; N must be a multiple of 64"
             )
         if self.accumulators not in (1, 2, 4) or self.accumulators * n > COLUMNS:
             raise ValueError(
@@ -229,13 +250,15 @@ def launch(
     if c.epilogue.reduces:
         c.epilogue.check_parts(extents[1], addends, config.columns_at_once)
     A, B, C = as_read(c, A, B, C)
-    m, n, k = c.tile
+    (m, n), k = config.loaded, config.depth
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
-    loads = load_map(c, A, (m, k), 1), load_map(c, B, (n, k), 1)
+    group = tcgen05.CtaGroup(config.blocks)
+    loads = load_map(c, A, (m, k), 1, group), load_map(c, B, (n, k), 1, group)
     stores = {width: None if c.direct else store_map(c, C, width) for width in dict.fromkeys(config.widths)}
     raster = utils.GroupedRaster(
-        cute.ceil_div(extents[:2], (m, c.columns)),
+        cute.ceil_div(extents[:2], (config.tile[0], c.columns)),
         config.group,
+        cluster=config.blocks,
         sms=config.sms,
         matrices=extents[2] if c.batch else None,
     )
@@ -243,7 +266,7 @@ def launch(
     steps = cute.ceil_div(A.shape[1], k)
     outputs = Outputs(stores, beside_maps(c, addends), C if c.direct else None)
     gemm(loads, outputs, mma, rings, raster, steps, addends, config).launch(
-        grid=raster.persistent_grid(), block=THREADS
+        grid=raster.persistent_grid(), block=THREADS, cluster=(config.blocks, 1, 1)
     )
 
 
@@ -251,13 +274,13 @@ def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
     """Return the MMA of a tile."""
     majors = hopper.major(A), hopper.major(B)
     a, b = (number(x) for x in c.elements)
-    one, source = tcgen05.CtaGroup.ONE, tcgen05.OperandSource.SMEM
+    group, source = tcgen05.CtaGroup(c.blocks), tcgen05.OperandSource.SMEM
     if BITS[c.element] == 16:
-        op = tcgen05.MmaF16BF16Op(a, cute.Float32, (*c.tile, 16), one, source, *majors)
+        op = tcgen05.MmaF16BF16Op(a, cute.Float32, (*c.tile, 16), group, source, *majors)
     elif c.element == "tf32":
-        op = tcgen05.MmaTF32Op((*c.tile, 8), one, source, *majors)
+        op = tcgen05.MmaTF32Op((*c.tile, 8), group, source, *majors)
     else:
-        op = tcgen05.MmaF8F6F4Op(a, b, cute.Float32, (*c.tile, 32), one, source, *majors)
+        op = tcgen05.MmaF8F6F4Op(a, b, cute.Float32, (*c.tile, 32), group, source, *majors)
     return cute.make_tiled_mma(cute.make_mma_atom(op))
 
 
@@ -280,8 +303,9 @@ def gemm(
     addends: Addends,
     config: cute.Constexpr[Sm100Config],
 ):
-    """Compute every n-th tile of C, n being the number of blocks."""
-    c, (m, n), k = config.base, config.tile, config.depth
+    """Compute every n-th tile of C, n being the number of blocks, or of pairs."""
+    c, (m, n), k = config.base, config.loaded, config.depth
+    columns, pair = config.tile[1], config.blocks == 2
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     if warp == LOADER and cute.arch.elect_one():
         for atom, _ in loads:
@@ -289,13 +313,28 @@ def gemm(
     sA, sB = (cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(loads, rings))
     staging = cute.arch.alloc_smem(cute.Uint8, config.buffers * BUFFER, alignment=1024)
     slot = cute.arch.alloc_smem(cute.Int32, 1)
+    done = cute.arch.alloc_smem(cute.Int64, 1) if pair else None
+    cluster = cute.tiled_divide(cute.make_layout((config.blocks, 1, 1)), (mma.thr_id,))  # (V, M, N, K)
     producer, consumer = pipeline.PipelineTmaUmma.create(
-        num_stages=config.stages, producer_group=1, consumer_group=1, tx_count=config.stage_bytes, defer_sync=True
+        num_stages=config.stages,
+        producer_group=1,
+        consumer_group=1,
+        tx_count=config.stage_bytes * config.blocks,
+        cta_layout_vmnk=cluster,
+        defer_sync=True,
     ).make_participants()
     multiplier, reader = pipeline.PipelineUmmaAsync.create(
-        num_stages=config.accumulators, producer_group=1, consumer_group=128, defer_sync=True
+        num_stages=config.accumulators,
+        producer_group=1,
+        consumer_group=128 * config.blocks,
+        cta_layout_vmnk=cluster,
+        defer_sync=True,
     ).make_participants()
-    tmem = utils.TmemAllocator(slot, pipeline.NamedBarrier(0, THREADS), allocator_warp_id=MULTIPLIER)
+    barrier = pipeline.NamedBarrier(0, THREADS)
+    tmem = utils.TmemAllocator(slot, barrier, MULTIPLIER, is_two_cta=pair, two_cta_tmem_dealloc_mbar_ptr=done)
+    if pair:
+        pipeline.pipeline_init_arrive((config.blocks, 1))
+        pipeline.pipeline_init_wait((config.blocks, 1))
     tmem.allocate(config.columns)
     tmem.relinquish_alloc_permit()
     tmem.wait_for_alloc()
@@ -310,14 +349,16 @@ def gemm(
             for i in range(steps):
                 stage = producer.acquire_and_advance()
                 a.fetch(stage.index, stage.barrier, place.row, i, place.of[0])
-                b.fetch(stage.index, stage.barrier, place.column, i, place.of[1])
-    elif warp == MULTIPLIER and cute.arch.elect_one():
-        part = mma.get_slice(0)
-        rA, rB = mma.make_fragment_A(part.partition_A(sA)), mma.make_fragment_B(part.partition_B(sB))
+                b.fetch(stage.index, stage.barrier, place.column * config.blocks + tiles.rank, i, place.of[1])
+        if pair:
+            producer.tail()  # Commits of the other block still arrive here.
+    elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
+        rA = mma.make_fragment_A(cute.tiled_divide(sA, (m, k // 4)))
+        rB = mma.make_fragment_B(cute.tiled_divide(sB, (n, k // 4)))
         layout = mma.make_fragment_C(mma.partition_shape_C(config.tile)).layout
         for _ in range(tiles.first, tiles.count(), tiles.step):
             result = multiplier.acquire_and_advance()
-            acc = cute.make_tensor(memory + result.index * n, layout)
+            acc = cute.make_tensor(memory + result.index * columns, layout)
             for i in range(steps):
                 stage = consumer.wait_and_advance()
                 at = (None, None, None, stage.index)
@@ -335,7 +376,7 @@ def gemm(
             place = tiles.place(tile)
             ahead = out.ahead(place)
             result = reader.wait_and_advance()
-            out.tile(memory + result.index * n, place, ahead, result.release)
+            out.tile(memory + result.index * columns, place, ahead, result.release)
         out.finish()
     cute.arch.sync_threads()
     tmem.free(memory)
@@ -350,7 +391,7 @@ class TmemResult(Staging):
 
     @property
     def lanes(self) -> Lanes:
-        return OF_TENSOR_MEMORY if self.config.tile[0] == 128 else lanes_of(0)
+        return OF_TENSOR_MEMORY if self.config.loaded[0] == 128 else lanes_of(0)
 
     @property
     def atoms(self) -> int:

@@ -114,7 +114,8 @@ def explained(
                 grid *= parts
                 slices = problem._replace(k=-(-problem.k // parts), matrices=problem.matrices * parts, output="f32")
                 bounds = lines_of(kernel, slices, NO_WORK)
-            grid = -(-grid // -(-grid // kernel.sms))  # the fewest blocks that need no more waves
+            at_once = kernel.sms // kernel.blocks
+            grid = -(-grid // -(-grid // at_once)) * kernel.blocks  # the fewest blocks that need no more waves
             found = replace(found, budgets=budgets, bounds=bounds)
         found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))

@@ -1,8 +1,8 @@
 """Conversion between tile descriptions and kernel configurations.
 
 The instruction shape selects the generator: ``[64, N, K]`` is wgmma, the Hopper kernels; ``[16, 8, 16]`` is mma.sync,
-the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores. ``[128, N, K]``, and any shape with the
-kernel schedule ``1sm``, is tcgen05, the sm_100 kernels.
+the sm_80 kernels; ``[1, 1, 1]`` are kernels without tensor cores. ``[128, N, K]``, ``[256, N, K]``, and any shape with
+the kernel schedule ``1sm``, is tcgen05, the sm_100 kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,16 @@ from cute_dialect.kernels.gemm.sm100 import ELEMENTS, TILES, Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import LayoutError, UnsupportedError
-from cute_dialect.op.select.descriptions import MathInstruction, MathOperation, OpcodeClass, Swizzle, TileDescription
+from cute_dialect.op.select.descriptions import (
+    ONE_SM,
+    TWO_SM,
+    MathInstruction,
+    MathOperation,
+    OpcodeClass,
+    Swizzle,
+    TileDescription,
+    tcgen05_schedule,
+)
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice, few_rows
 
 
@@ -149,8 +158,10 @@ def configured(td: TileDescription, asked: KernelRequest, swizzle: Swizzle | Non
     _check_instruction(instruction, asked)
     asked = asked._replace(math=instruction.math_operation).of_parts() if instruction.in_parts else asked
     m, _, _ = instruction.instruction_shape
-    make = {128: _sm100, 64: _wgmma, 1: _simt}.get(m, _sm120 if td.kernel_schedule == "cooperative" else _mma_sync)
-    make = _sm100 if td.kernel_schedule == ONE_SM else make
+    make = {256: _sm100, 128: _sm100, 64: _wgmma, 1: _simt}.get(
+        m, _sm120 if td.kernel_schedule == "cooperative" else _mma_sync
+    )
+    make = _sm100 if td.kernel_schedule in (ONE_SM, TWO_SM) else make
     return make(td, instruction, asked, swizzle)
 
 
@@ -459,10 +470,6 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
     return config
 
 
-ONE_SM = "1sm"
-"""The kernel schedule of tcgen05 kernels whose blocks do not form pairs."""
-
-
 def check_sm100(asked: KernelRequest, call: str = "Gemm") -> None:
     """Raise OpError if the kernels for sm_100 lack the types or layouts of single matrices."""
     a, b = asked.element_a, asked.element_b
@@ -491,10 +498,12 @@ def sm100_tiles(asked: KernelRequest) -> list[TileDescription]:
         return []
     a, b = asked.element_a, asked.element_b
     k = 1024 // BITS[a]
-    return [
-        TileDescription((m, n, k), 0, (4, 1, 1), MathInstruction((m, n, k // 4), a, b, "f32"), kernel_schedule=ONE_SM)
-        for m, n in TILES
-    ]
+    found = list[TileDescription]()
+    for m, n in TILES:
+        schedule, cluster = tcgen05_schedule(m)
+        instruction = MathInstruction((m, n, k // 4), a, b, "f32")
+        found.append(TileDescription((m, n, k), 0, (4, 1, 1), instruction, cluster, kernel_schedule=schedule))
+    return found
 
 
 def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm100Config:
@@ -503,18 +512,21 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         raise UnsupportedError("Gemm: kernels of sm_100 do not support pointer arrays; use a batch or an mma.sync tile")
     if td.parts > 1 or td.tile_scheduler not in (None, "persistent") or (swizzle is not None and swizzle.stream_k):
         raise UnsupportedError("Gemm: kernels of sm_100 have no split-K or stream-K; use split_k= of the call")
-    _check_absent(td, "kernels of sm_100", "cluster_shape")
-    if td.kernel_schedule not in (None, ONE_SM):
-        raise UnsupportedError(
-            f"Gemm: kernel_schedule is {td.kernel_schedule!r}; kernels of sm_100 have {ONE_SM!r} only"
-        )
+    m, n, k = td.threadblock_shape
+    schedule, cluster = tcgen05_schedule(m)
+    for name, value, allowed in (
+        ("kernel_schedule", td.kernel_schedule, (schedule, None)), ("cluster_shape", td.cluster_shape, (cluster,)),
+    ):  # fmt: skip
+        if value not in allowed:
+            raise UnsupportedError(
+                f"Gemm: {name} is {value!r}; kernels of sm_100 need {allowed[0]!r} for a tile of {m} rows"
+            )
     if td.epilogue_schedule not in (None, "immediate", "direct"):
         raise UnsupportedError(
             f"Gemm: epilogue_schedule is {td.epilogue_schedule!r}; kernels of sm_100 have 'immediate' and 'direct'"
         )
     if td.warp_count not in (None, (4, 1, 1)):
         raise UnsupportedError(f"Gemm: warp_count is {list(td.warp_count)}; kernels of sm_100 need [4, 1, 1] or none")
-    m, n, k = td.threadblock_shape
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
     a, b = _as_tf32(a), _as_tf32(b)
     major_a, major_b = asked.majors

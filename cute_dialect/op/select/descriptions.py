@@ -182,8 +182,8 @@ def _count(value: object, what: str, least: int) -> int:
 class MathInstruction:
     """An instruction: its shape (M, N, K), and the elements of A, B and the accumulator.
 
-    ``[64, N, 16]`` is wgmma (K of 32 bytes), ``[16, 8, 16]`` and similar shapes are mma.sync, and ``[1, 1, 1]`` is a
-    scalar FMA.
+    ``[64, N, 16]`` is wgmma (K of 32 bytes), ``[128, N, 16]`` and ``[256, N, 16]`` are tcgen05, ``[16, 8, 16]`` and
+    similar shapes are mma.sync, and ``[1, 1, 1]`` is a scalar FMA.
     """
 
     instruction_shape: Sequence[int]
@@ -215,6 +215,15 @@ def known(kind: type[StrEnum], value: object, what: str) -> StrEnum:
         raise UnsupportedError(f"{what}={value!r} is not supported; use one of {', '.join(kind)}") from None
 
 
+ONE_SM, TWO_SM = "1sm", "2sm"
+"""The kernel schedules of tcgen05 kernels, whose tiles are of one block, or of a pair of blocks with 256 rows."""
+
+
+def tcgen05_schedule(rows: int) -> tuple[str, tuple[int, int, int]]:
+    """Return the kernel schedule and the cluster of tcgen05 kernels for the rows of a tile."""
+    return (TWO_SM, (2, 1, 1)) if rows == 256 else (ONE_SM, (1, 1, 1))
+
+
 @dataclass(frozen=True)
 class TileDescription:
     """The tile of a block, and the distribution of work over blocks and warps."""
@@ -225,7 +234,7 @@ class TileDescription:
     warp_count: Sequence[int] | None = None  # along M, N and K; None for the default
     math_instruction: MathInstruction | None = None
     cluster_shape: Sequence[int] = (1, 1, 1)  # blocks that share operands
-    kernel_schedule: str | None = None  # "cooperative", "pingpong", "few_rows" or "1sm"
+    kernel_schedule: str | None = None  # "cooperative", "pingpong", "few_rows", "1sm" or "2sm"
     tile_scheduler: str | None = None  # "persistent", "stream_k" or "split_k"
     epilogue_schedule: str | None = None  # "immediate", "deferred" (with the next main loop), "direct" (not by TMA)
     parts: int = 1  # split-K slices
@@ -256,9 +265,16 @@ class TileDescription:
         i = self.math_instruction
         if "threadblock_shape" in changes:
             usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
-            if i is not None and i.instruction_shape[0] in (64, 128):  # N, and M of tcgen05, are those of the tile.
+            if i is not None and i.instruction_shape[0] in (
+                64,
+                128,
+                256,
+            ):  # N, and M of tcgen05, are those of the tile.
                 m, n, _ = _three(changes["threadblock_shape"], "threadblock_shape")  # type: ignore[arg-type]
-                m = 64 if self.kernel_schedule != "1sm" else m
+                if self.kernel_schedule in (ONE_SM, TWO_SM):
+                    usual["kernel_schedule"], usual["cluster_shape"] = tcgen05_schedule(m)
+                else:
+                    m = 64
                 usual["math_instruction"] = replace(i, instruction_shape=(m, n, i.instruction_shape[2]))
         return replace(self, **{**usual, **changes})  # type: ignore[arg-type]
 

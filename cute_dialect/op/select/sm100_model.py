@@ -5,7 +5,7 @@ kernel. Plans choose the tile with the lowest one.
 
 >>> bound = bounds_of(Sm100Config(), Problem(8192, 8192, 8192, "f16", "f16", "k", "k"), NO_WORK)
 >>> bound.mma, bound.limit
-(458752.0, 'L2')
+(917504.0, 'L2')
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _ASSUMPTIONS = (
 
 
 class Bounds(NamedTuple):
-    """Cycles that each resource needs: for the tiles of the busiest block, L2 on average, and HBM for all blocks."""
+    """Cycles that each resource needs: for the tiles of the busiest block, the L2 on average but at least for a tile
+    of the first block, and HBM for all blocks.
+    """
 
     mma: float
     shared: float  # reads by the MMAs, and the staging of C
@@ -47,7 +49,7 @@ class Bounds(NamedTuple):
     dram: float
     l2_bytes: int  # of all blocks
     dram_bytes: int  # each operand once
-    tiles: int  # of the busiest block
+    tiles: int  # of the busiest block, or of the busiest pair of blocks
 
     @property
     def cycles(self) -> float:
@@ -70,23 +72,27 @@ def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
     (m, n), p = config.tile, problem
     steps = -(-p.k // config.depth)
     tiles = -(-p.m // m) * -(-p.n // n) * p.matrices
-    each = -(-tiles // config.sms)
+    each = -(-tiles // (config.sms // config.blocks))
+    rows = m // config.blocks
     bits, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
-    mma = each * max(m, 128) * n * steps * config.depth / FMAS[bits]
-    shared = each * (steps * config.stage_bytes + 2 * m * n * BITS[p.output] / 8) / SHARED
+    mma = each * max(rows, 128) * n * steps * config.depth / FMAS[bits]
+    shared = each * (steps * config.stage_bytes + 2 * rows * n * BITS[p.output] / 8) / SHARED
     each_element = max((work.instructions + _STORED) / INSTRUCTIONS + work.specials / SPECIALS, 4 / TMEM)
     stored = p.m * p.n * out  # TMA neither reads nor writes past the end of a matrix.
     l2_bytes = int(p.matrices * ((-(-p.n // n) * p.m + -(-p.m // m) * p.n) * p.k * bits + stored)) // 8
-    l2 = l2_bytes / max(1, min(tiles, config.sms)) / L2
+    of_rows, of_columns = min(rows, p.m), min(n, p.n)  # the part of a tile of the first block
+    of_block = ((of_rows + min(config.loaded[1], p.n)) * p.k * bits + of_rows * of_columns * out) / 8
+    l2 = max(l2_bytes / max(1, min(tiles * config.blocks, config.sms)), of_block) / L2
     moved = int(p.matrices * ((p.m + p.n) * p.k * bits + stored)) // 8
-    return Bounds(mma, shared, each * m * n * each_element, l2, moved / DRAM, l2_bytes, moved, each)
+    return Bounds(mma, shared, each * rows * n * each_element, l2, moved / DRAM, l2_bytes, moved, each)
 
 
 def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[str, str], ...]:
     """Return the bounds of a kernel as labels and texts."""
     b = bounds_of(config, problem, work)
     m, n = config.tile
-    tiles = f"{b.tiles} tile{'s' * (b.tiles > 1)} of {m} x {n} per block"
+    who = "block" if config.blocks == 1 else "pair of blocks"
+    tiles = f"{b.tiles} tile{'s' * (b.tiles > 1)} of {m} x {n} per {who}"
     return (
         ("MMA", f"{b.mma:.0f} cycles: {tiles}"),
         ("shared", f"{b.shared:.0f} cycles: reads by the MMAs, staging of D"),

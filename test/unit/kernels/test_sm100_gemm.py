@@ -45,6 +45,16 @@ CONFIGS = [
     SMALL._replace(direct=True, output="f32"),
     SMALL._replace(accumulators=4, sms=1, buffers=1),
 ]
+PAIR = SMALL._replace(tile=(256, 32))
+"""A pair of blocks computes several tiles."""
+PAIRS = [
+    PAIR,
+    PAIR._replace(element="bf16", output="bf16", major_a="m", major_b="n", tile=(256, 64), sms=4),
+    PAIR._replace(output="f32", major_b="n", batch=True),
+    PAIR._replace(element="tf32", output="f32"),
+    PAIR._replace(element="f8E4M3FN_f8E5M2", output="f32", major_a="m", major_b="n", tile=(256, 64)),
+    PAIR._replace(tile=(256, 96), accumulators=1, stages=3, direct=True),
+]
 ON_CHIPS = ("sm_100a", "sm_103a", "sm_100f", "sm_110a")
 
 
@@ -92,10 +102,21 @@ def test_products_are_exact(config: Sm100Config) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: c.name)
+@pytest.mark.parametrize("config", [*CONFIGS, *PAIRS], ids=lambda c: c.name)
 def test_every_schedule(config: Sm100Config, schedule: str) -> None:
     c, wanted = run(config, 150, 130, 200, schedule=schedule, seed=1)
     assert np.array_equal(c, wanted)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample(PAIR.name)
+@pytest.mark.parametrize("config", PAIRS, ids=lambda c: c.name)
+def test_products_of_pairs_are_exact(config: Sm100Config) -> None:
+    """Several tiles per pair, and rows and columns that the odd block, the even block, or both lack."""
+    others = ((300, 72, 72), (100, 8, 8)) if config is not PAIR else ()
+    for extents in ((300, 40, 136), *others):
+        c, wanted = run(config, *extents)
+        assert np.array_equal(c, wanted), extents
 
 
 @pytest.mark.end_to_end
@@ -145,6 +166,7 @@ def of_ptxas(config: Sm100Config, chip: str, folder: Path) -> str:
     [
         *[Sm100Config(tile=tile, stages=2, epilogue=Epilogue("arg", "arg", "n", activation="gelu")) for tile in TILES],
         *[x._replace(tile=(128, 256)) for x in CONFIGS if x.accumulators == 2],
+        *[x._replace(tile=(256, 256)) for x in PAIRS if x.accumulators == 2],
     ],
     ids=lambda c: c.name,
 )
@@ -163,8 +185,9 @@ def test_ptxas_keeps_the_budgets(config: Sm100Config, tmp_path: Path) -> None:
 @pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
 @pytest.mark.parametrize("chip", ON_CHIPS)
 @pytest.mark.parametrize("element", ["f16", "tf32", "f8E4M3FN"])
-def test_ptxas_of_each_chip(element: str, chip: str, tmp_path: Path) -> None:
-    report = of_ptxas(Sm100Config(element, "f32"), chip, tmp_path)
+@pytest.mark.parametrize("rows", [128, 256])
+def test_ptxas_of_each_chip(element: str, rows: int, chip: str, tmp_path: Path) -> None:
+    report = of_ptxas(Sm100Config(element, "f32", tile=(rows, 256)), chip, tmp_path)
     assert "0 bytes spill stores, 0 bytes spill loads" in report, report
 
 
@@ -190,6 +213,52 @@ def test_a_plan_runs_on_the_cpu(element: str, layout_b: str, layout_d: str, m: i
     plan.run(a, b, None, d, device="cpu", checks=CHECKS)
     assert "sm100" in plan.construct().name
     assert np.array_equal(d, (a.astype(np.float64) @ b.astype(np.float64)).astype(d.dtype))
+
+
+ACTIVATIONS: dict[str | None, Any] = {
+    None: lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "gelu": np.vectorize(lambda v: v * 0.5 * (1 + erf(v / 2**0.5))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(40))
+def test_random_problems(seed: int) -> None:
+    """Random types, layouts, sizes, tiles of one block and of pairs, and epilogues, compared with float64."""
+    rng = np.random.default_rng(seed)
+    element = str(rng.choice(["f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2"]))
+    output = "f32" if element == "tf32" else str(rng.choice(["f16", "bf16", "f32"]))
+    m, n, k = (int(x) for x in rng.integers(1, (400, 200, 260)))
+    tile, direct = [None, (256, 128), (256, 192), (256, 64), (128, 64)][rng.integers(5)], bool(rng.integers(2))
+    if tile is not None and not direct:  # TMA stores lines of a multiple of 16 bytes.
+        m, n = m // 8 * 8 + 8, n // 8 * 8 + 8
+    layouts = [str(x) for x in rng.choice(["row", "column"], 3)]
+    layouts[:2] = ["row", "column"] if element == "tf32" else layouts[:2]
+    a = matrix(rng, element, (m, k), "k" if layouts[0] == "row" else "m")
+    b = matrix(rng, element, (n, k), "n" if layouts[1] == "row" else "k").swapaxes(0, 1)
+    c, d = (matrix(rng, output, (m, n), "k" if layouts[2] == "row" else "m") for _ in range(2))
+    d[...] = np.nan
+    bias = rng.standard_normal(n).astype(np.float32)
+    alpha, beta = (float(x) for x in rng.choice([0.5, 1.0, -1.25, 0.0], 2))
+    activation = [None, "relu", "silu", "gelu"][rng.integers(4)]
+    plan = op.Gemm(
+        element_A=element, element_B=element, layout_A=layouts[0], layout_B=layouts[1], element_C=output,
+        layout_C=layouts[2], element_D=output, layout_D=layouts[2], kernel_cc=100,
+    )  # fmt: skip
+    if tile is not None:
+        k_tile = {"tf32": 32, "f16": 64, "bf16": 64}.get(element, 128)
+        plan.tile_description = {"threadblock_shape": [*tile, k_tile]}
+        plan.tile_description = {"epilogue_schedule": "direct" if direct else "immediate"}
+    if activation:
+        plan.activation = activation
+    schedule = ["round-robin", "reverse", "adversarial", "random"][rng.integers(4)]
+    plan.run(a, b, c, d, alpha=alpha, beta=beta, bias=bias, device="cpu", checks=CHECKS, schedule=schedule)
+    x = alpha * (a.astype(np.float64) @ b.astype(np.float64)) + beta * c.astype(np.float64) + bias
+    epsilon = {"f16": 2**-11, "bf16": 2**-8, "f32": 2**-22}[output]
+    wanted = ACTIVATIONS[activation](x)
+    np.testing.assert_allclose(d.astype(np.float64), wanted, rtol=epsilon, atol=epsilon + 2**-20 * abs(x).max())
 
 
 def stored_twice(accum: Any, bias: Any) -> Any:
@@ -223,10 +292,11 @@ def softmax(accum: Any) -> Any:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("softmax-136")
+@pytest.mark.sample("softmax-64-136")
 @pytest.mark.parametrize("n", [136, 130])
+@pytest.mark.parametrize("rows", [64, 256])
 @pytest.mark.parametrize("epilogue", [stored_twice, gated, with_row_sums, with_column_maxima, softmax])
-def test_traced_epilogues(epilogue: Any, n: int) -> None:
+def test_traced_epilogues(epilogue: Any, rows: int, n: int) -> None:
     """Extra results, pairs of columns, reductions, and functions of whole rows, stored by TMA and directly."""
     rng = np.random.default_rng(n)
     a, b, bias = (rng.integers(-2, 3, shape).astype(np.float32) for shape in ((70, 64), (64, n), (n,)))
@@ -235,6 +305,9 @@ def test_traced_epilogues(epilogue: Any, n: int) -> None:
         element_A="f16", element_B="f16", layout_A="row", layout_B="row", element_C="void", layout_C="row",
         element_D="f32", layout_D="row", kernel_cc=100,
     )  # fmt: skip
+    if rows == 256:
+        direct = {"epilogue_schedule": "direct"} if n == 130 else {}
+        plan.tile_description = {"threadblock_shape": [256, 192, 64], **direct}
     plan.epilogue_visitor = epilogue
     padded = matrix(rng, "f16", (64, n))
     padded[...] = b
@@ -307,18 +380,21 @@ def test_a_plan_for_sm_100() -> None:
     lines = str(plan.explain((4096, 2048), (2048, 1024))).splitlines()
     assert lines[:4] == [
         "Gemm on sm_100a: M 4096, N 1024, K 2048, f16 to f16, majors k and n",
-        "  kernel    f16-f16-kn-128x256x64-4-sm100-sm_100a: TMA can read both operands",
+        "  kernel    f16-f16-kn-256x256x64-6-sm100-sm_100a: TMA can read both operands",
         "  status    assembled and interpreted, never run on the chip",
-        "  blocks    128 of 213092 bytes of shared memory, 512 of 512 columns of tensor memory, up to 255 registers",
+        "  blocks    128 of 213132 bytes of shared memory, 512 of 512 columns of tensor memory, up to 255 registers",
     ]
     assert lines[5:-1] == [
-        "  MMA       16384 cycles: 1 tile of 128 x 256 per block",
-        "  shared    13312 cycles: reads by the MMAs, staging of D",
+        "  MMA       16384 cycles: 1 tile of 256 x 256 per pair of blocks",
+        "  shared    9216 cycles: reads by the MMAs, staging of D",
         "  epilogue  512 cycles",
-        "  L2        25600 cycles: 210 MB",
+        "  L2        17408 cycles: 143 MB",
         "  HBM       6790 cycles: 29.4 MB",
-        "  at least  25600 cycles, 13.8 us, by the L2; not a prediction",
+        "  at least  17408 cycles, 9.4 us, by the L2; not a prediction",
     ]
+    plan.tile_description = {"threadblock_shape": [128, 256, 64]}
+    assert "at least  25600 cycles, 13.8 us, by the L2" in str(plan.explain((4096, 2048), (2048, 1024)))
+    plan.tile_description = None
     assert lines[-1].startswith("  assumes   148 SMs at 1.85 GHz; per SM and cycle 4096 multiply-adds of 16 bits, 128")
     text = str(plan.explain((256, 255), (255, 255)))
     assert "H200" not in text and "sm_100a: M 256" in text and "never run on sm_100\n" in text
@@ -329,18 +405,29 @@ def test_a_plan_for_sm_100() -> None:
 @pytest.mark.parametrize(
     ("tile", "message"),
     [
-        ({"cluster_shape": [2, 1, 1]}, "cluster_shape is (2, 1, 1), which kernels of sm_100 do not support; use (1,"),
+        (
+            {"cluster_shape": [2, 1, 1]},
+            "cluster_shape is (2, 1, 1); kernels of sm_100 need (1, 1, 1) for a tile of 128 rows",
+        ),
         ({"epilogue_schedule": "deferred"}, "is 'deferred'; kernels of sm_100 have 'immediate' and 'direct'"),
         ({"stages": 1}, "stages is 1; use at least 2"),
         ({"stages": 9}, "9 stages need 458932 bytes of shared memory, but sm_100 has 232448 per block; use at most 4"),
         ({"threadblock_shape": [128, 128, 32]}, "the tile is 128 x 128 x 32 with instruction_shape [128, 128, 16]; "),
-        ({"threadblock_shape": [256, 128, 64]}, "a tile of 256 x 128 is not supported; M must be 64 or 128"),
-        ({"threadblock_shape": [128, 40, 64]}, "a tile of 128 x 40 is not supported; M must be 64 or 128, and N a mul"),
+        ({"threadblock_shape": [256, 288, 64]}, "a tile of 256 x 288 is not supported; M must be 64, 128, or"),
+        (
+            {"threadblock_shape": [256, 128, 64], "cluster_shape": [1, 1, 1]},
+            "(1, 1, 1); kernels of sm_100 need (2, 1, 1)",
+        ),
+        ({"threadblock_shape": [256, 128, 64], "kernel_schedule": "1sm"}, "is '1sm'; kernels of sm_100 need '2sm' for"),
+        ({"threadblock_shape": [128, 40, 64]}, "a tile of 128 x 40 is not supported; M must be 64, 128, or 256 for a"),
         ({"warp_count": [2, 2, 1]}, "warp_count is [2, 2, 1]; kernels of sm_100 need [4, 1, 1] or none"),
         ({"parts": 2}, "kernels of sm_100 have no split-K or stream-K; use split_k= of the call"),
-        ({"kernel_schedule": "pingpong"}, "kernel_schedule is 'pingpong'; kernels of sm_100 have '1sm' only"),
+        (
+            {"kernel_schedule": "pingpong"},
+            "kernel_schedule is 'pingpong'; kernels of sm_100 need '1sm' for a tile of 128 rows",
+        ),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
     plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
@@ -377,8 +464,12 @@ def test_refused_plans(given: dict[str, Any], message: str) -> None:
         (Sm100Config(accumulators=4), "4 accumulators of 256 columns are not supported; use 1, 2 or 4, in 512 columns"),
         (Sm100Config(buffers=0), "buffers is 0; it must be at least 1"),
         (Sm100Config(tile=(96, 128)), "a tile of 96 x 128 is not supported"),
+        (
+            Sm100Config("f8E5M2", major_b="n", tile=(256, 96)),
+            "a tile of 256 x 96 is not supported for an N-major B of 8 bits, of wh",
+        ),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_errors(config: Sm100Config, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
