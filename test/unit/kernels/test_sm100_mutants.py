@@ -58,7 +58,7 @@ EQUIVALENT = {
 }
 """Index among the fences -> reason why the kernel is correct without it."""
 WAITS_AT_THE_END = (1, 2)
-"""Indices among the waits of a pair: for the last commits, whose arrivals the interpreter orders before the last one."""
+"""Indices among the waits of a pair: for the last commits. In the interpreter they arrive before the last one."""
 CASES = pytest.mark.parametrize("config", [BLOCK, PAIR], ids=["block", "pair"])
 
 
