@@ -61,7 +61,7 @@ from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
 CHIP = "sm_100a"
-"""Target for which the kernels are compiled."""
+"""Default target for which the kernels are compiled. Those of other chips with tensor memory have the same code."""
 COLUMNS = 512
 """Columns of tensor memory of a block."""
 ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2")
@@ -85,11 +85,17 @@ class Sm100Config(NamedTuple):
     stages: int = 4  # stages in shared memory
     accumulators: int = 2  # accumulators in tensor memory
     group: int = 8  # tile rows of a raster group
-    sms: int = 148  # multiprocessors of the GPU
+    sms: int = 0  # multiprocessors of the GPU, 0 for those of the chip
     batch: bool = False  # A, B and C have a batch mode; its extent may be 1 for A or B (broadcast)
     epilogue: Epilogue = Epilogue()
     buffers: int = 2  # staging buffers of 8 KiB, for storing C
     direct: bool = False  # store elements of C from registers, for a C that TMA cannot write
+    chip: str = CHIP  # target for which the kernel is compiled
+
+    @property
+    def processors(self) -> int:
+        """Multiprocessors of the GPU."""
+        return self.sms or TARGETS[self.chip].sms
 
     @property
     def elements(self) -> tuple[str, str]:
@@ -165,7 +171,7 @@ class Sm100Config(NamedTuple):
     def most_stages(self) -> int:
         """Number of stages of this tile that fit in shared memory, at most 16."""
         rest = self._replace(stages=0).shared_bytes
-        return min(16, (TARGETS[CHIP].shared - rest) // (self.stage_bytes + 16))
+        return min(16, (TARGETS[self.chip].shared - rest) // (self.stage_bytes + 16))
 
     @property
     def name(self) -> str:
@@ -174,7 +180,7 @@ class Sm100Config(NamedTuple):
         words["buffers"] = "-u{}"
         tile = by((*self.tile, self.depth))
         majors = self.major_a + self.major_b
-        start = f"{self.element}-{self.output}-{majors}-{tile}-{self.stages}-sm100"
+        start = f"{self.element}-{self.output}-{majors}-{tile}-{self.stages}-sm{TARGETS[self.chip].number}"
         return start + differing(self, words) + self.epilogue.suffix
 
     def check(self) -> None:
@@ -211,10 +217,11 @@ class Sm100Config(NamedTuple):
             raise ValueError(f"stages is {self.stages}; use at least 2")
         if self.buffers < 1:
             raise ValueError(f"buffers is {self.buffers}; it must be at least 1")
-        if self.shared_bytes > TARGETS[CHIP].shared:
+        target = TARGETS[self.chip]
+        if self.shared_bytes > target.shared:
             raise ValueError(
-                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory, but sm_100 has "
-                f"{TARGETS[CHIP].shared} per block; use at most {self.most_stages} stages"
+                f"{self.stages} stages need {self.shared_bytes} bytes of shared memory, but sm_{target.number} has "
+                f"{target.shared} per block; use at most {self.most_stages} stages"
             )
         self.base.check_epilogue()
         if self.epilogue.reduces and len(set(self.widths)) > 1 and not self.epilogue.whole_tiles:
@@ -259,7 +266,7 @@ def launch(
         cute.ceil_div(extents[:2], (config.tile[0], c.columns)),
         config.group,
         cluster=config.blocks,
-        sms=config.sms,
+        sms=config.processors,
         matrices=extents[2] if c.batch else None,
     )
     mma = tiled_mma(config, A, B)

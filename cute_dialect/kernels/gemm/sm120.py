@@ -43,7 +43,7 @@ from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warp
 
 CHIP = "sm_120a"
-"""Target for which the kernels are compiled."""
+"""Default target for which the kernels are compiled. Those of sm_121 have the same code."""
 VECTORS = {"mx": 32, "nv": 16}
 """Scaling -> elements along K that share a scale factor."""
 _FP8, FP4 = ("f8E4M3FN", "f8E5M2"), "f4E2M1FN"
@@ -62,6 +62,7 @@ class Sm120Config(NamedTuple):
     output: str = ""  # type of C; empty for that of A and B
     epilogue: Epilogue = Epilogue()
     scaling: str = ""  # scale factors of A and B: "mx" or "nv"; empty for none
+    chip: str = CHIP  # target for which the kernel is compiled
 
     @property
     def elements(self) -> tuple[str, str]:
@@ -124,7 +125,7 @@ class Sm120Config(NamedTuple):
         more += f"-{self.output}" * (self.result != self.elements[0])
         majors = "".join(x[0] for x in self.majors)
         tile = by((*self.tile, self.depth))
-        return f"{self.element}-{tile}-{self.stages}-{majors}-sm120{more}{self.epilogue.suffix}"
+        return f"{self.element}-{tile}-{self.stages}-{majors}-sm{TARGETS[self.chip].number}{more}{self.epilogue.suffix}"
 
     def check(self) -> None:
         """Raise ValueError if no kernel supports this configuration."""

@@ -372,7 +372,16 @@ class Settings(Tiled):
         if self._opclass is OpcodeClass.TensorOp and self._math_operation not in FAST:
             x, y = ("tf32" if e == "f32" else e for e in (x, y))
         return KernelRequest(
-            x, y, self._accumulator, d.element, a.layout, b.layout, d.layout, batch, math=self._math_operation
+            x,
+            y,
+            self._accumulator,
+            d.element,
+            a.layout,
+            b.layout,
+            d.layout,
+            batch,
+            math=self._math_operation,
+            chip=self.chip,
         )
 
     def where(self) -> Machine:

@@ -114,7 +114,7 @@ def explained(
                 grid *= parts
                 slices = problem._replace(k=-(-problem.k // parts), matrices=problem.matrices * parts, output="f32")
                 bounds = lines_of(kernel, slices, NO_WORK)
-            at_once = kernel.sms // kernel.blocks
+            at_once = kernel.processors // kernel.blocks
             grid = -(-grid // -(-grid // at_once)) * kernel.blocks  # the fewest blocks that need no more waves
             found = replace(found, budgets=budgets, bounds=bounds)
         found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)

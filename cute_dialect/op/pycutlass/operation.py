@@ -225,7 +225,7 @@ class GemmOperationUniversal(DescribedOperation):
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: the math_instruction is for {element_a} and {element_b}; A and B have {what}")
         asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts)
-        return asked._replace(has_tma=SIMT.is_allowed(self.chip))
+        return asked._replace(has_tma=SIMT.is_allowed(self.chip), chip=self.chip)
 
     def _configure(self, batch: bool, array: bool) -> Configured:
         asked = self._request._replace(batch=batch, array=array)

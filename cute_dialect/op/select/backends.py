@@ -9,8 +9,8 @@ kernels, and calls ask it whether a GPU runs them.
 (True, False, True)
 >>> SM120.is_allowed(120), WGMMA.is_allowed(120), MMA_SYNC.is_allowed(120)
 (True, False, True)
->>> unmeasured(100).target, unmeasured(90)
-('sm_100a', None)
+>>> unmeasured(100).target, unmeasured(103).target, unmeasured(90)
+('sm_100a', 'sm_103a', None)
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
 from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.kernels.common.elements import BITS, FACTORS
+from cute_dialect.kernels.gemm.sm100 import Sm100Config
+from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.op.errors import LayoutError, UnsupportedError
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -35,6 +37,15 @@ class Backend(NamedTuple):
     specific: bool = False  # the instruction is architecture-specific: later GPUs do not run the kernels
     target: str = ""  # chip for which the kernels are compiled; empty for that of the GPU
     status: str = ""  # reason for caution that explanations report
+
+    @property
+    def has_tensor_memory(self) -> bool:
+        """True if the accumulators are in tensor memory."""
+        return self.name == SM100.name
+
+    def on(self, major: int, minor: int) -> Backend:
+        """Return the same family, compiled for another chip."""
+        return self._replace(capability=(major, minor), target=f"sm_{major}{minor}a")
 
     @property
     def chip(self) -> int:
@@ -87,10 +98,10 @@ SM100 = Backend("tcgen05", (10, 0), ("Sm100Config",), specific=True, target="sm_
 SM120 = Backend("sm_120", (12, 0), ("Sm120Config",), specific=True, target="sm_120a", status=NEVER_RUN)
 """MMA of one warp with TMA loads, and the MMAs of sm_120 on 8-bit floats."""
 
-BACKENDS = (WGMMA, SIMT, MMA_SYNC, SM100, SM120)
-"""All backends."""
-UNMEASURED = (SM100, SM120)
+UNMEASURED = (SM100, SM100.on(10, 3), SM100.on(11, 0), SM120, SM120.on(12, 1))
 """The backends of chips without measured costs."""
+BACKENDS = (WGMMA, SIMT, MMA_SYNC, *UNMEASURED)
+"""All backends."""
 LATEST = WGMMA
 """The backend of plans that select no compute capability."""
 KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <= t.number <= LATEST.chip}))
@@ -112,7 +123,8 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
     >>> selected_cc("Gemm", None, 80), selected_cc("Gemm", None, None)
     (80, 90)
     """
-    cure = "use 80, 90, 100 or 120" if SM120.chip in known else "use 80 or 90"
+    *others, last = [MMA_SYNC.chip, WGMMA.chip, *[b.chip for b in UNMEASURED if b.chip in known]]
+    cure = f"use {', '.join(map(str, others))} or {last}"
     given = {name: x for name, x in (("kernel_cc", kernel_cc), ("chip", chip)) if x is not None}
     for name, x in given.items():
         if isinstance(x, bool) or not isinstance(x, SupportsIndex):
@@ -126,7 +138,9 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
 
 def backend_of(kernel: Configured) -> Backend:
     """Return the backend of a configuration."""
-    return next((b for b in BACKENDS if type(kernel).__name__ in b.configs), MMA_SYNC)
+    name = type(kernel).__name__
+    target = kernel.chip if isinstance(kernel, Sm100Config | Sm120Config) else ""
+    return next((b for b in BACKENDS if name in b.configs and target in ("", b.target)), MMA_SYNC)
 
 
 def chip_of(capability: tuple[int, int]) -> str:

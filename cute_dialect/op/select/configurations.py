@@ -25,6 +25,7 @@ from cute_dialect.kernels.gemm.sm100 import ELEMENTS, TILES, Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.errors import LayoutError, UnsupportedError
+from cute_dialect.op.select.backends import SM100, SM120, Backend, unmeasured
 from cute_dialect.op.select.descriptions import (
     ONE_SM,
     TWO_SM,
@@ -95,6 +96,7 @@ class KernelRequest(NamedTuple):
     has_tma: bool = True  # kernels may use TMA
     sums: str = ""  # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column
     scales: str = "f32"  # type of block scales, f32 or ui8 (exponents)
+    chip: int = 90  # compute capability of the plan
 
     @property
     def element(self) -> str:
@@ -397,23 +399,30 @@ def _mma_sync(td: TileDescription, i: MathInstruction, asked: KernelRequest, swi
 _BYTES = ("f8E4M3FN", "f8E5M2")
 
 
+def _chip_of(asked: KernelRequest, family: Backend) -> int:
+    """Return the compute capability of the plan if its kernels are of a family, and otherwise that of the family."""
+    found = unmeasured(asked.chip)
+    return found.chip if found is not None and found.name == family.name else family.chip
+
+
 def check_sm120(asked: KernelRequest, call: str = "Gemm") -> None:
     """Raise OpError if the kernels for sm_120 lack the types or layouts of single matrices."""
+    chip = _chip_of(asked, SM120)
     a, b = asked.element_a, asked.element_b
     of_bytes = {a, b} <= {*_BYTES}
     if not (of_bytes or (a == b and a in ("f16", "bf16"))):
         raise UnsupportedError(
-            f"{call}: no kernel of sm_120 multiplies {a} and {b}; use f16 and f16, bf16 and bf16, or two of "
+            f"{call}: no kernel of sm_{chip} multiplies {a} and {b}; use f16 and f16, bf16 and bf16, or two of "
             f"{', '.join(_BYTES)}; or use kernel_cc=80"
         )
     if asked.output not in ("f16", "bf16", "f32"):
-        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_120 support f16, bf16 or f32 for D")
+        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_{chip} support f16, bf16 or f32 for D")
     if asked.accumulator != "f32":
-        raise UnsupportedError(f"{call}: accumulation in {asked.accumulator} is not supported on sm_120; use f32")
+        raise UnsupportedError(f"{call}: accumulation in {asked.accumulator} is not supported on sm_{chip}; use f32")
     for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
         if of_bytes and layout != along_k:
             raise LayoutError(
-                f"{call}: {name} is {layout}-major, but kernels of sm_120 read 8-bit operands along K only; make it "
+                f"{call}: {name} is {layout}-major, but kernels of sm_{chip} read 8-bit operands along K only; make it "
                 "contiguous along K, or use kernel_cc=80"
             )
 
@@ -438,13 +447,16 @@ def sm120_tiles(asked: KernelRequest) -> list[TileDescription]:
 
 def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm120Config:
     """Return the kernel for sm_120 with TMA."""
+    chip = _chip_of(asked, SM120)
     if not sm120_tiles(asked):
-        raise UnsupportedError("Gemm: kernels of sm_120 do not support pointer arrays; use a batch or an mma.sync tile")
+        raise UnsupportedError(
+            f"Gemm: kernels of sm_{chip} do not support pointer arrays; use a batch or an mma.sync tile"
+        )
     if td.parts > 1 or td.tile_scheduler is not None or (swizzle is not None and swizzle.stream_k):
         raise UnsupportedError(
-            "Gemm: kernels of sm_120 have no tile_scheduler, split-K or stream-K; use split_k= of the call"
+            f"Gemm: kernels of sm_{chip} have no tile_scheduler, split-K or stream-K; use split_k= of the call"
         )
-    _check_absent(td, "kernels of sm_120", "cluster_shape", "epilogue_schedule")
+    _check_absent(td, f"kernels of sm_{chip}", "cluster_shape", "epilogue_schedule")
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (2, 2, 1)
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
@@ -457,14 +469,15 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         8 if swizzle is None else swizzle.group,
         asked.batch,
         asked.output,
+        chip=f"sm_{chip}a",
     )
     if k != config.depth:
         raise UnsupportedError(
-            f"Gemm: kernel_schedule cooperative selects kernels of sm_120, but the tile is {m} x {n} x {k}; use a K of "
-            f"{config.depth} (128 bytes), or kernel_schedule=None for other mma.sync kernels"
+            f"Gemm: kernel_schedule cooperative selects kernels of sm_{chip}, but the tile is {m} x {n} x {k}; use a K "
+            f"of {config.depth} (128 bytes), or kernel_schedule=None for other mma.sync kernels"
         )
     if wk != 1:
-        raise UnsupportedError(f"Gemm: warp_count is {[wm, wn, wk]}; kernels of sm_120 need 1 warp along K")
+        raise UnsupportedError(f"Gemm: warp_count is {[wm, wn, wk]}; kernels of sm_{chip} need 1 warp along K")
     config = config if td.stages else config._replace(stages=max(2, config.most_stages))
     _check(config.check)
     return config
@@ -472,19 +485,20 @@ def _sm120(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
 
 def check_sm100(asked: KernelRequest, call: str = "Gemm") -> None:
     """Raise OpError if the kernels for sm_100 lack the types or layouts of single matrices."""
+    chip = _chip_of(asked, SM100)
     a, b = asked.element_a, asked.element_b
     if not ({a, b} <= {*_BYTES} or (a == b and a in ELEMENTS)):
         raise UnsupportedError(
-            f"{call}: no kernel of sm_100 multiplies {a} and {b}; use f16 and f16, bf16 and bf16, tf32 and tf32, or "
+            f"{call}: no kernel of sm_{chip} multiplies {a} and {b}; use f16 and f16, bf16 and bf16, tf32 and tf32, or "
             f"two of {', '.join(_BYTES)}; or use kernel_cc=80"
         )
     if asked.output not in ("f16", "bf16", "f32"):
-        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_100 support f16, bf16 or f32 for D")
+        raise UnsupportedError(f"{call}: D is {asked.output}; kernels of sm_{chip} support f16, bf16 or f32 for D")
     for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
         if a == "tf32" and layout != along_k:
             raise LayoutError(
-                f"{call}: {name} is {layout}-major, but kernels of sm_100 read tf32 along K only; make it contiguous "
-                "along K, or use kernel_cc=80"
+                f"{call}: {name} is {layout}-major, but kernels of sm_{chip} read tf32 along K only; make it "
+                "contiguous along K, or use kernel_cc=80"
             )
 
 
@@ -508,10 +522,13 @@ def sm100_tiles(asked: KernelRequest) -> list[TileDescription]:
 
 def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle: Swizzle | None) -> Sm100Config:
     """Return the kernel for sm_100 with accumulators in tensor memory."""
+    chip = _chip_of(asked, SM100)
     if not sm100_tiles(asked):
-        raise UnsupportedError("Gemm: kernels of sm_100 do not support pointer arrays; use a batch or an mma.sync tile")
+        raise UnsupportedError(
+            f"Gemm: kernels of sm_{chip} do not support pointer arrays; use a batch or an mma.sync tile"
+        )
     if td.parts > 1 or td.tile_scheduler not in (None, "persistent") or (swizzle is not None and swizzle.stream_k):
-        raise UnsupportedError("Gemm: kernels of sm_100 have no split-K or stream-K; use split_k= of the call")
+        raise UnsupportedError(f"Gemm: kernels of sm_{chip} have no split-K or stream-K; use split_k= of the call")
     m, n, k = td.threadblock_shape
     schedule, cluster = tcgen05_schedule(m)
     for name, value, allowed in (
@@ -519,14 +536,16 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
     ):  # fmt: skip
         if value not in allowed:
             raise UnsupportedError(
-                f"Gemm: {name} is {value!r}; kernels of sm_100 need {allowed[0]!r} for a tile of {m} rows"
+                f"Gemm: {name} is {value!r}; kernels of sm_{chip} need {allowed[0]!r} for a tile of {m} rows"
             )
     if td.epilogue_schedule not in (None, "immediate", "direct"):
         raise UnsupportedError(
-            f"Gemm: epilogue_schedule is {td.epilogue_schedule!r}; kernels of sm_100 have 'immediate' and 'direct'"
+            f"Gemm: epilogue_schedule is {td.epilogue_schedule!r}; kernels of sm_{chip} have 'immediate' and 'direct'"
         )
     if td.warp_count not in (None, (4, 1, 1)):
-        raise UnsupportedError(f"Gemm: warp_count is {list(td.warp_count)}; kernels of sm_100 need [4, 1, 1] or none")
+        raise UnsupportedError(
+            f"Gemm: warp_count is {list(td.warp_count)}; kernels of sm_{chip} need [4, 1, 1] or none"
+        )
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
     a, b = _as_tf32(a), _as_tf32(b)
     major_a, major_b = asked.majors
@@ -540,20 +559,17 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         group=8 if swizzle is None else swizzle.group,
         batch=asked.batch,
         direct=td.epilogue_schedule == "direct",
+        chip=f"sm_{chip}a",
     )
     wanted = (m, n, config.depth // 4)
     if k != config.depth or tuple(i.instruction_shape) != wanted:
         raise UnsupportedError(
-            f"Gemm: the tile is {m} x {n} x {k} with instruction_shape {list(i.instruction_shape)}; kernels of sm_100 "
-            f"need a K of {config.depth} (128 bytes) and an instruction_shape of {list(wanted)}"
+            f"Gemm: the tile is {m} x {n} x {k} with instruction_shape {list(i.instruction_shape)}; kernels of "
+            f"sm_{chip} need a K of {config.depth} (128 bytes) and an instruction_shape of {list(wanted)}"
         )
     config = config if td.stages else config._replace(stages=max(2, config.most_stages))
     _check(config.check)
     return config
-
-
-_TILES_OF_CHIPS = {100: sm100_tiles, 120: sm120_tiles}
-_CHECKS_OF_CHIPS = {100: check_sm100, 120: check_sm120}
 
 
 def tiles_of_chip(chip: int, asked: KernelRequest) -> list[TileDescription]:
@@ -561,12 +577,13 @@ def tiles_of_chip(chip: int, asked: KernelRequest) -> list[TileDescription]:
 
     Raises OpError for types and layouts that the kernels lack.
     """
-    return _TILES_OF_CHIPS[chip](asked)
+    return sm100_tiles(asked) if chip < 120 else sm120_tiles(asked)
 
 
 def check_chip(chip: int, asked: KernelRequest, call: str) -> None:
     """Raise OpError if the kernels for a chip without measured costs lack the types or layouts of single matrices."""
-    _CHECKS_OF_CHIPS[chip](asked, call)
+    check = check_sm100 if chip < 120 else check_sm120
+    check(asked, call)
 
 
 _UNUSED: dict[str, tuple[object, ...]] = {

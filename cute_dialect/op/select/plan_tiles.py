@@ -14,7 +14,7 @@ from cute_dialect.kernels.gemm.split_tf32 import padded
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.problems.gemm import without_memory
 from cute_dialect.op.problems.operands import Operands, fits_results, fits_tma
-from cute_dialect.op.select.backends import SIMT, SM100, WGMMA, unmeasured
+from cute_dialect.op.select.backends import SIMT, WGMMA, unmeasured
 from cute_dialect.op.select.candidates import Menu, menu, suiting
 from cute_dialect.op.select.configurations import KernelRequest, ampere_tiles, described, simt_tiles, tiles_of_chip
 from cute_dialect.op.select.cost_model import costs_of, ranked, times
@@ -139,13 +139,17 @@ def _chosen(
     m, n, k = (max(1, extent) for extent in extents)  # For empty results any extent will do.
     if opclass == "simt":
         return simt_tiles(asked.element_a)[0 if SIMT.is_allowed(chip) else 1]
-    if unmeasured(chip) and not array and fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b):
+    backend = unmeasured(chip)
+    if backend is not None and not array and fits_tma(x.a, asked.layout_a) and fits_tma(x.b, asked.layout_b):
         found = tiles_of_chip(chip, asked)
-        if found and SM100.is_allowed(chip):
+        if found and backend.has_tensor_memory:
             p = problem_of(asked, m, n, k, max(1, x.d.shape[0]) if len(x.d.shape) == 3 else 1)
             if x.graph is not None and x.graph.whole_rows:
                 found = [td for td in found if td.threadblock_shape[1] >= n] or found[:1]
-            td = min(found, key=lambda td: bound_of_tile((td.threadblock_shape[0], td.threadblock_shape[1]), p))
+            td = min(
+                found,
+                key=lambda td: bound_of_tile((td.threadblock_shape[0], td.threadblock_shape[1]), p, backend.target),
+            )
             is_direct = not fits_results(x, flipped=asked.flipped)
             return td.replace({"epilogue_schedule": "direct"}) if is_direct else td
         if found:

@@ -17,24 +17,28 @@ from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.op.select.cost_model import NO_WORK, Work
 from cute_dialect.op.select.kernel_choice import Problem
 
-GHZ = 1.85
-"""Clock that gives the published dense peaks of a B200 with its 148 SMs."""
+_GHZ = {"sm_100a": 1.85, "sm_103a": 1.72, "sm_110a": 1.58}
+"""Target -> clock that gives the published dense peaks of a B200, a B300 and a Thor with their SMs."""
 FMAS = {32: 2048, 16: 4096, 8: 8192}
 """Bits of an element -> multiply-adds per SM and cycle, for tiles of 128 rows; of 64 rows half as many."""
 SHARED, L2, TMEM = 128, 64, 512
 """Bytes per SM and cycle of shared memory, of the L2, and of loads from tensor memory."""
-DRAM = 8e12 / (GHZ * 1e9)
-"""Bytes of all SMs per cycle of HBM: 8 TB/s."""
+_DRAM = {"sm_100a": 8e12, "sm_103a": 8e12, "sm_110a": 273e9}
+"""Target -> bytes per second of DRAM."""
 INSTRUCTIONS, SPECIALS = 128, 16
 """Results per SM and cycle of FMA and integer instructions, and of special functions."""
 _STORED = 2.0
 """Instructions per element to convert and stage a result."""
 
-_ASSUMPTIONS = (
-    f"148 SMs at {GHZ} GHz; per SM and cycle {FMAS[16]} multiply-adds of 16 bits, {SHARED} bytes of shared memory, "
-    f"{L2} of the L2 (as on Hopper); 8 TB/s of HBM"
-)
-"""The rates as text."""
+
+def _assumptions(config: Sm100Config) -> str:
+    """Return the rates as text."""
+    dram = _DRAM[config.chip]
+    rate = f"{dram / 1e12:g} TB/s of HBM" if dram >= 1e12 else f"{dram / 1e9:g} GB/s of DRAM"
+    return (
+        f"{config.processors} SMs at {_GHZ[config.chip]} GHz; per SM and cycle {FMAS[16]} multiply-adds of 16 bits, "
+        f"{SHARED} bytes of shared memory, {L2} of the L2 (as on Hopper); {rate}"
+    )
 
 
 class Bounds(NamedTuple):
@@ -50,6 +54,7 @@ class Bounds(NamedTuple):
     l2_bytes: int  # of all blocks
     dram_bytes: int  # each operand once
     tiles: int  # of the busiest block, or of the busiest pair of blocks
+    ghz: float  # clock
 
     @property
     def cycles(self) -> float:
@@ -64,7 +69,7 @@ class Bounds(NamedTuple):
     @property
     def microseconds(self) -> float:
         """The lower bound in microseconds."""
-        return self.cycles / GHZ / 1e3
+        return self.cycles / self.ghz / 1e3
 
 
 def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
@@ -72,7 +77,7 @@ def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
     (m, n), p = config.tile, problem
     steps = -(-p.k // config.depth)
     tiles = -(-p.m // m) * -(-p.n // n) * p.matrices
-    each = -(-tiles // (config.sms // config.blocks))
+    each = -(-tiles // (config.processors // config.blocks))
     rows = m // config.blocks
     bits, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
     mma = each * max(rows, 128) * n * steps * config.depth / FMAS[bits]
@@ -82,9 +87,11 @@ def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
     l2_bytes = int(p.matrices * ((-(-p.n // n) * p.m + -(-p.m // m) * p.n) * p.k * bits + stored)) // 8
     of_rows, of_columns = min(rows, p.m), min(n, p.n)  # the part of a tile of the first block
     of_block = ((of_rows + min(config.loaded[1], p.n)) * p.k * bits + of_rows * of_columns * out) / 8
-    l2 = max(l2_bytes / max(1, min(tiles * config.blocks, config.sms)), of_block) / L2
+    l2 = max(l2_bytes / max(1, min(tiles * config.blocks, config.processors)), of_block) / L2
+    ghz = _GHZ[config.chip]
+    per_cycle = _DRAM[config.chip] / (ghz * 1e9)
     moved = int(p.matrices * ((p.m + p.n) * p.k * bits + stored)) // 8
-    return Bounds(mma, shared, each * rows * n * each_element, l2, moved / DRAM, l2_bytes, moved, each)
+    return Bounds(mma, shared, each * rows * n * each_element, l2, moved / per_cycle, l2_bytes, moved, each, ghz)
 
 
 def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[str, str], ...]:
@@ -98,12 +105,12 @@ def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[s
         ("shared", f"{b.shared:.0f} cycles: reads by the MMAs, staging of D"),
         ("epilogue", f"{b.epilogue:.0f} cycles"),
         ("L2", f"{b.l2:.0f} cycles: {b.l2_bytes / 1e6:.3g} MB"),
-        ("HBM", f"{b.dram:.0f} cycles: {b.dram_bytes / 1e6:.3g} MB"),
+        ("HBM" if _DRAM[config.chip] >= 1e12 else "DRAM", f"{b.dram:.0f} cycles: {b.dram_bytes / 1e6:.3g} MB"),
         ("at least", f"{b.cycles:.0f} cycles, {b.microseconds:.1f} us, by the {b.limit}; not a prediction"),
-        ("assumes", _ASSUMPTIONS),
+        ("assumes", _assumptions(config)),
     )
 
 
-def bound_of_tile(tile: tuple[int, int], problem: Problem) -> float:
-    """Return the lower bound of a kernel with a tile (M, N), in cycles."""
-    return bounds_of(Sm100Config(problem.element, problem.output, tile=tile), problem, NO_WORK).cycles
+def bound_of_tile(tile: tuple[int, int], problem: Problem, chip: str) -> float:
+    """Return the lower bound of a kernel with a tile (M, N) on a chip, in cycles."""
+    return bounds_of(Sm100Config(problem.element, problem.output, tile=tile, chip=chip), problem, NO_WORK).cycles

@@ -402,6 +402,26 @@ def test_a_plan_for_sm_100() -> None:
     assert "f16-f16-kn-64x64x64-3-sm100-o-sm_100a" in str(plan.explain((256, 256), (256, 256)))
 
 
+@pytest.mark.parametrize(("kernel_cc", "sms", "rows"), [(103, 160, 256), (110, 20, 256)])
+def test_a_plan_for_another_chip(kernel_cc: int, sms: int, rows: int) -> None:
+    plan = op.Gemm(element="bf16", layout="row", kernel_cc=kernel_cc)
+    text = str(plan.explain((4096, 4096), (4096, 4096)))
+    assert text.startswith(f"Gemm on sm_{kernel_cc}a: M 4096") and f"assumes   {sms} SMs at" in text
+    assert re.search(rf"bf16-bf16-kn-{rows}x\d+x64-\d-sm{kernel_cc}-sm_{kernel_cc}a", text)
+    with pytest.raises(op.UnsupportedError, match=f"no kernel of sm_{kernel_cc} multiplies i8 and i8; use f16"):
+        op.Gemm(element="i8", layout="row", kernel_cc=kernel_cc)
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("kernel_cc", [103, 110, 121])
+def test_chips_of_a_family_compute_the_same(kernel_cc: int) -> None:
+    rng = np.random.default_rng(kernel_cc)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((70, 64), (64, 72)))
+    found = op.Gemm(element="f16", layout="row", kernel_cc=kernel_cc).run(a, b, device="cpu")
+    assert found.sources()[0].name.endswith(f"-sm{kernel_cc}-sm_{kernel_cc}a")
+    assert np.array_equal(found.D, (a.astype(np.float64) @ b.astype(np.float64)).astype(np.float16))
+
+
 @pytest.mark.parametrize(
     ("tile", "message"),
     [
@@ -444,7 +464,7 @@ def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
         ({"element": "tf32"}, "B is row-major, but kernels of sm_100 read tf32 along K only; make it contiguous along"),
         ({"element": "f16", "element_C": "void", "element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_100 support"),
         ({"element": "f16", "element_accumulator": "f16"}, "accumulation in f16 is not supported for f16; use f32"),
-        ({"element": "f16", "kernel_cc": 101}, "kernel_cc=101 is not supported; use 80, 90, 100 or 120"),
+        ({"element": "f16", "kernel_cc": 101}, "kernel_cc=101 is not supported; use 80, 90, 100, 103, 110, 120 or 121"),
     ],
     ids=range(7),
 )

@@ -202,7 +202,10 @@ def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
         ({"element": "f8E4M3FN", "element_C": "bf16"}, "B is row-major, but kernels of sm_120 read 8-bit operands"),
         ({"element": "f16", "element_C": "void", "element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_120 support"),
         ({"element": "f16", "chip": 90}, "chip=90 and kernel_cc=120 differ; pass one of them"),
-        ({"element": "f16", "kernel_cc": "120"}, "kernel_cc='120' is not a compute capability; use 80, 90, 100 or 120"),
+        (
+            {"element": "f16", "kernel_cc": "120"},
+            "kernel_cc='120' is not a compute capability; use 80, 90, 100, 103, 110, 120 or 121",
+        ),
         ({"element": "f16", "kernel_cc": 100.5}, "kernel_cc=100.5 is not a compute capability; use 80, 90, 100"),
         ({"element": "f16", "kernel_cc": None, "chip": "sm_120"}, "chip='sm_120' is not a compute capability"),
     ],

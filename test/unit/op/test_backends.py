@@ -56,8 +56,12 @@ def test_a_gpu_of_another_generation() -> None:
 def test_configurations_have_a_backend() -> None:
     from cute_dialect.kernels.gemm.config import GemmConfig
     from cute_dialect.kernels.gemm.simt import ExactConfig
+    from cute_dialect.kernels.gemm.sm100 import Sm100Config
 
     assert backend_of(Choice(GemmConfig())) is WGMMA
     assert backend_of(ExactConfig()) is SIMT
     assert backend_of(SgemmRung("tile2d")) is MMA_SYNC
-    assert len({name for b in BACKENDS for name in b.configs}) == sum([len(b.configs) for b in BACKENDS])
+    pairs = [(name, b.target) for b in BACKENDS for name in b.configs]
+    assert len(set(pairs)) == len(pairs)
+    for chip, target in ((100, "sm_100a"), (103, "sm_103a"), (110, "sm_110a")):
+        assert backend_of(Sm100Config(chip=target)).chip == chip
