@@ -150,7 +150,6 @@ class Node(NamedTuple):
         outputs = self.outputs if isinstance(self.outputs, tuple) else (self.outputs,)
         needs = tuple([t.requires_grad for t in tensors])
         absent = tuple([i not in returned for i in range(len(outputs))])
-        how = (needs, absent) if any(absent) else needs
         is_single = not isinstance(self.outputs, tuple) or (any(absent) and len(returned) == 1)
         pick: object = None if form == "found" else _pick_of(form)
         if isinstance(pick, itemgetter):
@@ -158,7 +157,7 @@ class Node(NamedTuple):
         return extension.Node(
             len(tensors), run, saved, [i in constants or not outputs[i].is_floating_point() for i in returned],
             returned, len(outputs), is_single, pick, replay.materializes, replay.aliases, needs,
-            how if replay.is_direct else None, replay.calls, replay.gradients,
+            replay.settings, absent if any(absent) else None, replay.calls, replay.gradients,
         )  # fmt: skip
 
     def _returned(self, result: Any) -> tuple[int, ...]:
@@ -230,16 +229,12 @@ class _Replay:
         self.aliases = tuple([place >= 0 and aliases[place] for place in places]) if aliases else ()
         self._context, self._backward = node.context, node.backward
         self.calls = KnownCalls()
-        self._settings = node.context.settings
-        if self._settings is None and any([t.dtype == torch.float32 for t in node.saved if t is not None]):
-            self._settings = _tf32_settings
-        elif self._settings is no_settings:
-            self._settings = None
-
-    @property
-    def is_direct(self) -> bool:
-        """True if ``calls.again(needs, *saved, *grads)`` replays a backward pass in which no gradient is None."""
-        return self._settings is None
+        self.settings = node.context.settings
+        """Returns the settings of torch on which the backward pass depends; None: there are none."""
+        if self.settings is None and any([t.dtype == torch.float32 for t in node.saved if t is not None]):
+            self.settings = _tf32_settings
+        elif self.settings is no_settings:
+            self.settings = None
 
     def gradients(self, needs: tuple[bool, ...], saved: tuple[Any, ...], grads: tuple[Any, ...]) -> Any:
         """Return the gradients of the tensors of the call.
@@ -251,8 +246,8 @@ class _Replay:
         """
         how: Any = needs
         tensors = saved + grads
-        if self._settings is not None:
-            how = how, self._settings()
+        if self.settings is not None:
+            how = how, self.settings()
         if grads[0] is None or (len(grads) > 1 and any([g is None for g in grads])):
             how = how, tuple([g is None for g in grads])
             tensors = tuple([t for t in tensors if t is not None])
@@ -359,11 +354,10 @@ def _apply_of(
         constants: indices of outputs without gradients.
         returned: indices of the outputs that the node has.
     """
-    form = _NodeForm(
-        tensors, saved, constants, replay.outputs, returned, replay.materializes, replay.is_direct, replay.aliases
-    )
+    how = replay.materializes, replay.settings is not None, replay.aliases
+    form = _NodeForm(tensors, saved, constants, replay.outputs, returned, *how)
     make = _maker(form)
-    forward, backward = make(run, replay.gradients, replay.calls, AddressMismatch)
+    forward, backward = make(run, replay.gradients, replay.calls, replay.settings, AddressMismatch)
     functions = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     function: Any = type("Replayed", (torch.autograd.Function,), functions)
     node = getattr(function, "_backward_cls", None)
@@ -381,16 +375,16 @@ class _NodeForm(NamedTuple):
     outputs: int  # 0 for a single tensor, else the number of tensors in a tuple
     returned: tuple[int, ...]  # indices of the outputs that the node has
     materializes: bool  # missing gradients are zeros
-    direct: bool  # the backward pass depends on no settings
+    has_settings: bool  # the backward pass depends on settings of torch
     aliases: tuple[bool, ...]  # for each tensor, whether its gradient is that of the result; () if some are computed
 
 
 @lru_cache(maxsize=256)
 def _maker(form: _NodeForm) -> Callable[..., Any]:
-    tensors, saved, constants, outputs, returned, materializes, direct, aliases = form
+    tensors, saved, constants, outputs, returned, materializes, has_settings, aliases = form
     given = ", ".join(f"a{i}" for i in range(tensors))
     constants = tuple([i for i in constants if i in returned])
-    result, grads, how = "found", ["g0"], "needs"
+    result, grads, how = "found", ["g0"], "(needs, settings())" if has_settings else "needs"
     if outputs:
         names = {i: f"g{n}" for n, i in enumerate(returned)}
         grads = [names.get(i, "None") for i in range(outputs)]
@@ -398,10 +392,10 @@ def _maker(form: _NodeForm) -> Callable[..., Any]:
             result = (
                 f"found[{returned[0]}]" if len(returned) == 1 else f"({''.join(f'found[{i}], ' for i in returned)})"
             )
-            how = f"(needs, {tuple([i not in returned for i in range(outputs)])})"
+            how = f"({how}, {tuple([i not in returned for i in range(outputs)])})"
     taken = [g for g in grads if g != "None"]
     lines = [
-        "def make(run, gradients, calls, mismatch):",
+        "def make(run, gradients, calls, settings, mismatch):",
         f"    def forward(ctx, {given}):",
         f"        found = run({given})",
         "        if found is None:",
@@ -414,8 +408,8 @@ def _maker(form: _NodeForm) -> Callable[..., Any]:
         f"    def backward(ctx, {', '.join(taken)}):",
         *[f"        return ({''.join('g0, ' if x else 'None, ' for x in aliases)})"] * bool(aliases),
         f"        needs, saved = ctx.needs_input_grad, {'ctx.saved_tensors' if saved else '()'}",
-        *[f"        done = calls.again({how}, *saved, {', '.join(taken)})"] * direct,
-        *["        if done is not None:", "            return done"] * direct,
+        f"        done = calls.again({how}, *saved, {', '.join(taken)})",
+        *["        if done is not None:", "            return done"],
         f"        return gradients(needs, saved, ({', '.join(grads)},))",
         "    return forward, backward",
     ]

@@ -240,7 +240,7 @@ def _try(module: Any) -> None:
     def gradients(needs: object, saved: tuple[Any, ...], grads: tuple[Any, ...]) -> object:
         return (grads[0] * saved[0],)
 
-    node = module.Node(1, forward, [0], [0], [0], 1, True, None, False, (), (True,), None, Calls, gradients)
+    node = module.Node(1, forward, [0], [0], [0], 1, True, None, False, (), (True,), None, None, Calls, gradients)
     y = node(x)
     (y * 2).sum().backward()
     if not torch.equal(y, x) or not torch.equal(x.grad, 2 * x) or y is x:

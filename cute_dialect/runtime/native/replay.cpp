@@ -881,7 +881,8 @@ struct Form {
   Owned calls;      // the cache of the backward pass
   Owned gradients;  // gradients(needs, saved, grads) computes the backward pass
   Owned needs;      // whether each tensor needs a gradient
-  Owned how;        // the key of the backward pass in `calls`; None: it depends on settings
+  Owned settings;   // returns the settings of torch on which the backward pass depends; None: there are none
+  Owned absent;     // whether each output is missing in the node; None if it has all
   bool materializes = false;
   std::vector<bool> aliases;      // whether the gradient of each tensor is that of the result; empty: computed
   std::vector<int64_t> returned;  // outputs that the node has
@@ -889,11 +890,22 @@ struct Form {
 
   ~Form() {
     if (!Py_IsInitialized()) {
-      for (Owned* x : {&calls, &gradients, &needs, &how}) x->release();
+      for (Owned* x : {&calls, &gradients, &needs, &settings, &absent}) x->release();
       return;
     }
     pybind11::gil_scoped_acquire gil;
-    for (Owned* x : {&calls, &gradients, &needs, &how}) *x = Owned();
+    for (Owned* x : {&calls, &gradients, &needs, &settings, &absent}) *x = Owned();
+  }
+
+  /// Returns the key of the backward pass in `calls`, as `gradients` computes it.
+  Owned how() const {
+    Owned key = Owned::share(needs.get());
+    if (settings.get() != Py_None) {
+      Owned now(checked(PyObject_CallNoArgs(settings.get())));
+      key = Owned(checked(PyTuple_Pack(2, key.get(), now.get())));
+    }
+    if (absent.get() == Py_None) return key;
+    return Owned(checked(PyTuple_Pack(2, key.get(), absent.get())));
   }
 };
 
@@ -928,7 +940,7 @@ struct ReplayedBackward : public torch::autograd::Node {
       for (const SavedVariable& x : saved) unpacked.push_back(x.unpack(getptr()));
     }
     pybind11::gil_scoped_acquire gil;
-    if (is_whole && form->how.get() != Py_None && replay(unpacked, grads, made)) return made;
+    if (is_whole && replay(unpacked, grads, made)) return made;
     compute(unpacked, grads, made);
     return made;
   }
@@ -941,7 +953,7 @@ struct ReplayedBackward : public torch::autograd::Node {
     Pointers given;
     for (const Tensor& t : unpacked) given.push_back(&t);
     for (const Tensor& t : grads) given.push_back(&t);
-    Owned like = reinterpret_cast<Calls*>(again.get())->like(form->how.get(), given, nullptr);
+    Owned like = reinterpret_cast<Calls*>(again.get())->like(form->how().get(), given, nullptr);
     if (like.get() == nullptr) return false;
     const auto* call = reinterpret_cast<const Call*>(like.get());
     Tensors results;
@@ -1060,15 +1072,15 @@ PyObject* node_call(PyObject* self, PyObject* const* args, size_t flags, PyObjec
   END_HANDLE_TH_ERRORS
 }
 
-/// Node(tensors, run, saved, constants, returned, outputs, is_single, pick, materializes, aliases, needs, how, calls,
-/// gradients): a saved tensor is the index of an argument, or -1 - i for result i of `run`.
+/// Node(tensors, run, saved, constants, returned, outputs, is_single, pick, materializes, aliases, needs, settings, absent,
+/// calls, gradients): a saved tensor is the index of an argument, or -1 - i for result i of `run`.
 PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject*) {
   HANDLE_TH_ERRORS
   Py_ssize_t tensors = 0, outputs = 0;
-  PyObject *run, *saved, *constants, *returned, *pick, *aliases, *needs, *how, *calls, *gradients;
+  PyObject *run, *saved, *constants, *returned, *pick, *aliases, *needs, *settings, *absent, *calls, *gradients;
   int is_single = 0, materializes = 0;
-  if (!PyArg_ParseTuple(args, "nOOOOnpOpOOOOO", &tensors, &run, &saved, &constants, &returned, &outputs, &is_single,
-                        &pick, &materializes, &aliases, &needs, &how, &calls, &gradients)) {
+  if (!PyArg_ParseTuple(args, "nOOOOnpOpOOOOOO", &tensors, &run, &saved, &constants, &returned, &outputs, &is_single,
+                        &pick, &materializes, &aliases, &needs, &settings, &absent, &calls, &gradients)) {
     return nullptr;
   }
   auto body = std::make_unique<NodeRun::Body>();
@@ -1082,7 +1094,8 @@ PyObject* node_new(PyTypeObject* type, PyObject* args, PyObject*) {
   form.materializes = materializes != 0;
   form.returned = integers(returned);
   form.needs = Owned::share(needs);
-  form.how = Owned::share(how);
+  form.settings = Owned::share(settings);
+  form.absent = Owned::share(absent);
   form.calls = Owned::share(calls);
   form.gradients = Owned::share(gradients);
   for (int64_t x : integers(aliases)) form.aliases.push_back(x != 0);

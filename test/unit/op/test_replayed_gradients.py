@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -13,13 +15,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402
-from launched_here import Seen, here  # noqa: E402
+from launched_here import Here, Seen, here  # noqa: E402
 from repeated_calls import image, normal  # noqa: E402
+from torch.nn.attention.flex_attention import create_block_mask as torch_block_mask  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.arrays import library as arrays  # noqa: E402
-from cute_dialect.op.execute import recording  # noqa: E402
+from cute_dialect.op.execute import attention_backward, recording  # noqa: E402
 from cute_dialect.op.execute import rows as row_launch  # noqa: E402
+from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.call_cache import KnownCalls  # noqa: E402
 from cute_dialect.op.functions import attention as attention_calls  # noqa: E402
 from cute_dialect.op.functions import row_gradients as row_gradients  # noqa: E402
@@ -27,8 +31,10 @@ from cute_dialect.op.functions import rows  # noqa: E402
 from cute_dialect.op.operators import attention as attention_operators  # noqa: E402
 from cute_dialect.op.operators import rows as row_operators  # noqa: E402
 from cute_dialect.op.operators.attention_matmuls import Gradients  # noqa: E402
+from cute_dialect.op.torch import autograd  # noqa: E402
 
 GPU = ("NVIDIA H200", 132)
+flex_calls: Any = import_module("cute_dialect.op.functions.flex_attention")
 
 
 @pytest.fixture
@@ -238,6 +244,46 @@ def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> 
             found = torch.autograd.grad(result, (q, k, v), grad)
         assert (seen.first == before) == (number > 0) == (not kernels)
         assert all(torch.equal(x, y) for x, y in zip(found, (2 * grad, 3 * k, 4 * v), strict=True))
+
+
+class Idle:
+    """The module of a row kernel that is not compiled."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+
+    def kernel(self, name: str) -> Here:
+        return Here(None, self.seen)
+
+
+@pytest.mark.slow
+def test_gradients_of_flex_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backward pass depends on a setting of torch, and is replayed without its Python function."""
+    ordered: list[bool] = [False]
+    computed: list[object] = []
+    of_replay = autograd._Replay.gradients
+    monkeypatch.setattr(autograd._Replay, "gradients", lambda *given: computed.append(1) or of_replay(*given))
+    monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda: ordered[0])
+    monkeypatch.setattr(attention_backward.BackwardDispatch, "resident", lambda self, _: self)
+    monkeypatch.setattr(attention_backward, "driver", lambda: SimpleNamespace(multiprocessors=lambda _: 132))
+    monkeypatch.setattr(flex_calls, "_KNOWN", KnownCalls())
+    monkeypatch.setattr(RowCall, "module", lambda self, kernel: Idle(seen))
+    seen.works = False
+    document, slopes = torch.tensor([0] * 30 + [1] * 34), torch.tensor([0.5, 0.25])
+    mask = torch_block_mask(lambda b, h, i, j: document[i] == document[j], None, None, 64, 64, "cpu", 128)
+    launches: list[tuple[int, int, int]] = []
+    for ordered[0] in (False, False, False, True, True, False, True, False):
+        q, k, v = leaves(tuple(normal(1, 2, 64, 64) for _ in range(3)))
+        seen.first = seen.again = 0
+        computed.clear()
+        y = op.flex_attention(q, k, v, lambda s, b, h, i, j: s + slopes[h] * (j - i), mask)
+        found = torch.autograd.grad(y, (q, k, v), normal(1, 2, 64, 64))
+        assert [x.shape for x in found] == [q.shape] * 3
+        launches.append((seen.first, seen.again, len(computed)))
+    assert [first for first, *_ in launches] == [4, 0, 0, 3, 0, 0, 0, 0]
+    assert [again for _, again, _ in launches] == [0, 4, 4, 1, 4, 4, 4, 4]
+    # The function records a pass.  In C++, it also looks up a pass that was not among the last ones.
+    assert [launches[i][2] for i in (0, 2, 3, 6, 7)] == [1, 0, 1, 0, 0]
 
 
 def test_observed_calls_are_not_replayed(seen: Seen) -> None:
