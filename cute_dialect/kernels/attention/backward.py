@@ -216,6 +216,7 @@ def backward(
     s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.piece // 4, c.consumers)), 128)
     s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
     s_steps = cute.smem_tensor(cute.Int32, cute.make_layout((2, c.q_stages)), 8) if c.block_n else None
+    s_places = cute.smem_tensor(cute.Int32, cute.make_layout((2, c.consumers)), 8) if c.block_n else None
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
     pipes = [
         pipeline.PipelineTmaAsync.create(
@@ -235,12 +236,14 @@ def backward(
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum).run()
+            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum, s_places).run()
     else:
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
-        BackwardConsumer(tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, s_steps).run()
+        BackwardConsumer(
+            tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, (s_steps, s_places)
+        ).run()
 
 
 def _transposed(x: cute.Tensor) -> cute.Tensor:

@@ -53,13 +53,14 @@ class BackwardConsumer:
         results: dk and dv in global memory, or None if the writers add them.
         scale: Factor of the scores.
         inputs: Inputs of the functions of scores, accumulators of their gradients, and operands of dropout.
-        s_steps: With a block mask, the head and the tile of each slot of Q in shared memory; else None.
+        listed: With a block mask, the head and the tile of each slot of Q in shared memory, and those of each
+            consumer's dq; else None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
-        inputs: tuple[Any, Any, DropoutOperands | None], s_steps: cute.Tensor | None,
+        inputs: tuple[Any, Any, DropoutOperands | None], listed: tuple[cute.Tensor | None, cute.Tensor | None],
     ):  # fmt: skip
         c = tiles.c
         captured, sums, drops = inputs
@@ -95,7 +96,7 @@ class BackwardConsumer:
             self.p = mma_dv.make_fragment_A(part_dv.partition_A(sPt))
             self.xt = mma_dk.make_fragment_A(part_dk.partition_A(sXt))
         self.row = rows * 64 + warp * 16 + lane // 4
-        self.buffer, self.s_steps = cute.Int32(0), s_steps
+        self.buffer, (self.s_steps, self.s_places) = cute.Int32(0), listed
         columns = self.column, self.columns
         self.functions = (
             None if c.functions is None else BackwardScores(c, captured, sums, self.scale, self.row, columns)
@@ -198,11 +199,12 @@ class BackwardConsumer:
         Returns:
             The slot of the next step.
         """
-        here = place.query_tile(head, tile) if self.s_steps is None else QueryTile.unpacked(self.s_steps[1, q.index])
+        here, listed = QueryTile(tile), None
         if self.s_steps is not None:
-            head = self.s_steps[0, q.index]
+            head, number = self.s_steps[0, q.index], self.s_steps[1, q.index]
+            here, listed = QueryTile.unpacked(number), (head, number)
         if self.c.halves:
-            return self._step_of_halves(place, q, (head, tile, here), sums, adds, more, starts=starts)
+            return self._step_of_halves(place, q, (head, tile, here, listed), sums, adds, more, starts=starts)
         c, at = self.c, (None, None, None)
         scores, dk, dv = sums
         bits = self._dropout_bits(place, head, here)
@@ -264,7 +266,7 @@ class BackwardConsumer:
         grad.release()
         if c.ahead:
             q.release()
-        self._pass(dq)
+        self._pass(dq, listed=listed)
         if not c.ahead:
             warpgroup.wait_group(0, dk)
             q.release()
@@ -273,14 +275,15 @@ class BackwardConsumer:
         return following
 
     def _step_of_halves(
-        self, place: KeyPlace, q: Slot, step: tuple[Int, Int, QueryTile], sums: Accumulators, adds: Condition,
-        more: Condition, *, starts: bool,
+        self, place: KeyPlace, q: Slot, step: tuple[Int, Int, QueryTile, tuple[Int, Int] | None], sums: Accumulators,
+        adds: Condition, more: Condition, *, starts: bool,
     ) -> Slot:  # fmt: skip
         """Process a tile of queries, of which each consumer has half.
 
-        The arguments are those of :meth:`_step`; ``step`` is the head, the tile, and the tile of queries.
+        The arguments are those of :meth:`_step`; ``step`` is the head, the tile, the tile of queries, and its numbers
+        for the writer.
         """
-        at, (head, tile, here) = (None, None, None), step
+        at, (head, tile, here, listed) = (None, None, None), step
         scores, dk, dv = sums
         dp, element = self._accumulator(), self.stored_ds.element_type
         weights, ds = (cute.make_rmem_tensor(cute.size(dp), element) for _ in range(2))
@@ -323,7 +326,7 @@ class BackwardConsumer:
         warpgroup.wait_group(2 + later, dv)
         grad.release()
         warpgroup.wait_group(1 + later, dq)
-        self._pass(dq)
+        self._pass(dq, listed=listed)
         if self.c.ahead:
             warpgroup.wait_group(later, dk)
             q.release()
@@ -465,12 +468,21 @@ class BackwardConsumer:
         at = (None, None, None, self.buffer)
         cute.copy(self.store_ds, self.store_ds.retile(plain), self.stored_ds[at])
 
-    def _pass(self, sums: cute.Tensor, piece: int = 0) -> None:
-        """Pass this thread's part of dq, dk or dv to the writer of this consumer, in pieces of ``piece`` values."""
+    def _pass(self, sums: cute.Tensor, piece: int = 0, listed: tuple[Int, Int] | None = None) -> None:
+        """Pass this thread's part of dq, dk or dv to the writer of this consumer, in pieces of ``piece`` values.
+
+        Args:
+            sums: The accumulator.
+            piece: Values of a piece; 0: those of dq.
+            listed: Of a step of a block mask, the head and the number of its tile of queries.
+        """
         piece, size = piece or self.c.piece, cute.size(sums)
         count, values = piece // 4, cute.make_tensor(sums.iterator, cute.make_layout((4, size // 4)))
         for part in cute.range_constexpr(size // piece):
             cute.arch.barrier(DQ_EMPTY + self.group, 160)
+            if listed is not None and part == 0 and self.thread == 0:
+                for i in cute.range_constexpr(2):
+                    self.s_places[i, self.group] = listed[i]
             for i in cute.range_constexpr(count):
                 cute.autovec_copy(values[None, part * count + i], self.s_dq[None, self.thread, i, self.group])
             cute.arch.fence_proxy("async.shared", space="cta")

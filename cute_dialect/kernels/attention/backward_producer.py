@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_order import blocks_before, listed_before
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryLists, QueryTile
 from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
@@ -62,17 +62,29 @@ class BackwardProducer:
             at = self.tiles.following(at)
 
     def _tile(self, place: KeyPlace) -> None:
+        if place.lists is not None:
+            self._listed_tile(place, place.lists)
+            return
         head, tile = self.tiles.start(place)
-        here = place.query_tile(head, tile)
         self._keys(self.k, self.of_k, place)
-        self._queries(place, head, here)
+        self._queries(place, head, QueryTile(tile))
         self._keys(self.v, self.of_v, place)
-        self._grads(place, head, here.tile)
+        self._grads(place, head, tile)
         for _ in range(self.tiles.steps(place) - 1):
             head, tile = place.following(head, tile)
-            here = place.query_tile(head, tile)
-            self._queries(place, head, here)
-            self._grads(place, head, here.tile)
+            self._queries(place, head, QueryTile(tile))
+            self._grads(place, head, tile)
+
+    def _listed_tile(self, place: KeyPlace, lists: QueryLists) -> None:
+        """Load the operands of a tile of keys, whose steps are those of a block mask."""
+        self._keys(self.k, self.of_k, place)
+        self._keys(self.v, self.of_v, place)
+        for head in range(self.tiles.start(place)[0], lists.end):
+            (partial, count), rows = lists.counts(head), lists.rows(head)
+            for at in range(lists.steps(count)):
+                here = lists.tile(rows, partial, count, at)
+                self._queries(place, head, here)
+                self._grads(place, head, here.tile)
 
     def _keys(self, matrix: Loaded, ring: PipelineProducer, place: KeyPlace) -> None:
         at = (place.key_start + place.row, place.head, place.matrix)
@@ -169,6 +181,7 @@ class DqWriter:
         kv_sum: The accumulator of dk and dv, or None.
         turns: For each of its tiles and consumers, the number of blocks that have added to it; None unless the order
             is fixed.
+        s_places: With a block mask, the head and the tile of each consumer's dq in shared memory; else None.
     """
 
     def __init__(
@@ -180,9 +193,10 @@ class DqWriter:
         dq_sum: cute.Tensor,
         turns: cute.Tensor | None,
         kv_sum: cute.Tensor | None,
+        s_places: cute.Tensor | None,
     ):
         self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
-        self.turns, self.kv_sum = turns, kv_sum
+        self.turns, self.kv_sum, self.s_places = turns, kv_sum, s_places
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
         self.leads = cute.arch.lane_idx() == 0
 
@@ -194,7 +208,8 @@ class DqWriter:
             head, tile = self.tiles.start(place)
             for _ in range(self.tiles.steps(place)):
                 self._step(at, place, head, tile)
-                head, tile = place.following(head, tile)
+                if not self.c.block_n:
+                    head, tile = place.following(head, tile)
             if self.c.split and self.tiles.has_steps(place):
                 heads, c = self.tiles.problem.heads, self.c
                 for first, values, piece in ((0, c.dk_values, c.piece), (heads, c.dv_values, c.dv_piece)):
@@ -209,14 +224,15 @@ class DqWriter:
             cute.arch.cp_async_bulk_wait_group(0)
 
     def _step(self, at: Int, place: KeyPlace, head: Int, tile: Int) -> None:
-        here = place.query_tile(head, tile)
-        parts, line = self.c.dq_parts, self.dq_sum[head, place.tile + here.tile, None]
-        before = cute.Int32(0)
-        if self.c.deterministic and self.c.block_n:
-            before = listed_before(self.tiles, at, place, head, here.tile)
+        here, parts, before = QueryTile(tile), self.c.dq_parts, cute.Int32(0)
         for part in cute.range_constexpr(parts):
             # With a fixed order, the writes of the previous step are complete.
             self._wait_for_piece(part > 0 or not self.c.deterministic)
+            if self.s_places is not None and part == 0:  # the consumer knows the step of a block mask
+                head, here = self.s_places[0, self.group], QueryTile.unpacked(self.s_places[1, self.group])
+                if self.c.deterministic:
+                    before = listed_before(self.tiles, at, place, head, here.tile)
+            line = self.dq_sum[head, place.tile + here.tile, None]
             if self.leads:
                 if self.c.deterministic and part == 0:
                     if not self.c.block_n:

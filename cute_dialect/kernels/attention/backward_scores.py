@@ -53,6 +53,7 @@ class BackwardScores:
         self, c: BackwardConfig, inputs: Any, sums: Any, scale: cute.Float32, row: Int, columns: tuple[Int, int]
     ):
         self.c, self.graph, self.sums, self.scale = c, Scored(c.functions, inputs), sums, scale
+        self.factor = scale * LOG2_E
         self.row, (self.column, self.columns) = row, columns
 
     def powers(
@@ -95,10 +96,12 @@ class BackwardScores:
             for half in cute.range_constexpr(2):
                 i = column // 2 * 4 + half * 2 + column % 2
                 here, known = {**at, "column": of_keys[half][0]}, {**of_query, **of_keys[half][1]}
-                score = scores[i] * self.scale
-                value = cute.Float32(self.graph.value("score", score, here, known)) if of.has("score") else score
-                log = logs[i % 2 + i // 4 * 2]
-                power = cute.math.exp2(cute.math.fma(value, LOG2_E, -log), fastmath=True)
+                score, log = scores[i] * self.scale, logs[i % 2 + i // 4 * 2]
+                exponent = cute.math.fma(scores[i], self.factor, -log)
+                if of.has("score"):
+                    value = cute.Float32(self.graph.value("score", score, here, known))
+                    exponent = cute.math.fma(value, LOG2_E, -log)
+                power = cute.math.exp2(exponent, fastmath=True)
                 seen = self.graph.value("visible", None, here, known) if "visible" in names else None
                 if seen is not None:
                     power = power if seen else cute.Float32(0.0)

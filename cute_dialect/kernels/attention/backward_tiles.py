@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.tiles import BlockLists, TileSchedule, nothing_of
+from cute_dialect.kernels.attention.tiles import BlockLists, TileSchedule
 from cute_dialect.lang.values.signature_types import Condition, Int
 
 
@@ -52,9 +52,9 @@ class QueryTile(NamedTuple):
 
 
 class QueryLists(NamedTuple):
-    """The lists of a block of keys in a block mask. A step's tile is then its place in the lists of its head.
+    """The lists of a block of keys in a block mask. A step of a head is a tile of one of its listed blocks.
 
-    The first entries are blocks to which the mask function applies.
+    The first steps are in blocks to which the mask function applies.
     """
 
     c: BackwardConfig
@@ -64,41 +64,49 @@ class QueryLists(NamedTuple):
     tiles: Int  # tiles of queries of a sequence
     end: Int  # end of the query heads
 
-    def counts(self, head: Int, zero: Int = 0) -> tuple[Int, Int]:
-        """Return the numbers of listed blocks of a head: those to which the mask function applies, and all.
+    @property
+    def each(self) -> int:
+        """Steps of a block."""
+        return self.c.block_m // self.c.tile_m
 
-        Args:
-            head: Query head.
-            zero: 0 at run time, see :func:`.tiles.nothing_of`.
-        """
-        at = self.block + zero, head, self.batch + zero
+    def counts(self, head: Int) -> tuple[Int, Int]:
+        """Return the numbers of listed blocks of a head: those to which the mask function applies, and all."""
+        at = self.block, head, self.batch
         partial, full = self.lists.counts[at], self.lists.full_counts[at]
         return partial, partial + full
 
+    def steps(self, count: Int) -> Int:
+        """Return the number of steps of a head with ``count`` blocks, at least one if any head has a block."""
+        return cute.max(count * self.each, 1)
+
     def total(self, head: Int) -> Int:
         """Return the number of steps of all heads from ``head`` on. If there are any, each head has one or more."""
-        each, real, found = self.c.block_m // self.c.tile_m, cute.Int32(0), cute.Int32(0)
+        real, found = cute.Int32(0), cute.Int32(0)
         for at in range(head, self.end):
             count = self.counts(at)[1]
-            real, found = real + count, found + cute.max(count * each, 1)
+            real, found = real + count, found + self.steps(count)
         return found if real > 0 else cute.Int32(0)
 
-    def following(self, head: Int, at: Int) -> tuple[Int, Int]:
-        """Return the head and the place in its lists of the step after a step."""
-        is_last = at + 1 >= self.counts(head, nothing_of(at))[1] * (self.c.block_m // self.c.tile_m)
-        return cute.where(is_last, head + 1, head), cute.where(is_last, 0, at + 1)
+    def rows(self, head: Int) -> tuple[cute.Tensor, cute.Tensor]:
+        """Return the indices of a head's blocks: those to which the mask function applies, and the others."""
+        at = None, self.block, head, self.batch
+        return self.lists.indices[at], self.lists.full_indices[at]
 
-    def tile(self, head: Int, at: Int) -> QueryTile:
-        """Return the tile of queries of a step. The one step of a head without blocks has no queries."""
-        each, lists, zero = self.c.block_m // self.c.tile_m, self.lists, nothing_of(at)
+    def tile(self, rows: tuple[cute.Tensor, cute.Tensor], partial: Int, count: Int, at: Int) -> QueryTile:
+        """Return the tile of queries of a step. The one step of a head without blocks has no queries.
+
+        Args:
+            rows, partial, count: Those of the head.
+            at: Index of the step in the head.
+        """
         at = cute.assume(at, range=(0, None))
-        entry, (partial, count) = at // each, self.counts(head, zero)
+        entry = at // self.each
         is_partial = entry < partial
-        found = []
-        for indices, place in ((lists.indices, entry), (lists.full_indices, cute.max(entry - partial, 0))):
-            within = cute.min(place, indices.shape[0] - 1)
-            found.append(indices[within, self.block + zero, head, self.batch + zero])
-        tile = cute.where(is_partial, *found) * each + at % each
+        found = [
+            indices[cute.min(place, indices.shape[0] - 1)]
+            for indices, place in zip(rows, (entry, cute.max(entry - partial, 0)))
+        ]
+        tile = cute.where(is_partial, *found) * self.each + at % self.each
         return QueryTile(cute.min(tile, self.tiles - 1), is_partial, (tile >= self.tiles) | (entry >= count))
 
 
@@ -125,14 +133,8 @@ class KeyPlace(NamedTuple):
     batch: Int = 0
     lists: QueryLists | None = None  # of a block mask
 
-    def query_tile(self, head: Int, tile: Int) -> QueryTile:
-        """Return the tile of queries of a step."""
-        return QueryTile(tile) if self.lists is None else self.lists.tile(head, tile)
-
     def following(self, head: Int, tile: Int) -> tuple[Int, Int]:
-        """Return the head and the query tile of the step after a step."""
-        if self.lists is not None:
-            return self.lists.following(head, tile)
+        """Return the head and the query tile of the step after a step.  There must be no block mask."""
         after = tile + 1
         after = self.first if after == self.last else after
         return head + 1 if after == self.begin else head, after
