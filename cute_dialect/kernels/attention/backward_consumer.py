@@ -474,7 +474,7 @@ class BackwardConsumer:
         Args:
             sums: The accumulator.
             piece: Values of a piece; 0: those of dq.
-            listed: Of a step of a block mask, the head and the number of its tile of queries.
+            listed: The head and the number of the tile of queries, for a step of a block mask; else None.
         """
         piece, size = piece or self.c.piece, cute.size(sums)
         count, values = piece // 4, cute.make_tensor(sums.iterator, cute.make_layout((4, size // 4)))
