@@ -313,6 +313,8 @@ def consumers(tracer: Tracer) -> list[FrameType]:
 
 def unchanged(x: Any, y: Any) -> Any:
     """Return the part of an object's contents that is the same in two states."""
+    if x is y:
+        return x
     if isinstance(x, dict):
         return {k: v for k, v in x.items() if k in y and y[k] is v}
     if isinstance(x, set):
@@ -486,7 +488,7 @@ class Branch:
             x, y = (heap[key] for heap in self.heaps)
             if merger.is_replaced(obj):
                 self.snap.restore(obj)  # An enclosing loop compares it.
-            else:
+            elif x is not y:
                 self.merge_places(merger, obj, x, y)
         try:
             merger.check_kept()
@@ -577,6 +579,8 @@ def pick(tracer: Tracer, condition: Any, first: Callable[[], Any], second: Calla
         if merger.is_replaced(obj):
             snap.restore(obj)
             continue
+        if x is y:
+            continue
         check_shape(obj, x, y)
         for slot in slots_of(x):
             if x[slot] is not y[slot]:
@@ -660,11 +664,9 @@ def _joined(a: Any, b: Callable[[], Any], *, conjunction: bool) -> Any:
         value = b()
     del regions(tracer)[depth:]
     check_unmoved(snap)
-    changed = any(
-        any(x is not y for x, y in zip(_values(now), _values(kept))) or len(now) != len(kept)
-        for now, (_, kept) in zip(snap.state().values(), snap.objects.values())
-    )
-    if changed:  # The operand changes objects, so it must run conditionally.
+    now = snap.state()
+    # If the operand changes objects, it must run conditionally.
+    if any(now[key] is not kept for key, (_, kept) in snap.objects.items()):
         snap.restore()
         erase([block])
         return pick(tracer, a, b, lambda: False) if conjunction else pick(tracer, a, lambda: True, b)
@@ -696,10 +698,6 @@ def select(condition: Any, a: Any, b: Any) -> Any:
     if truth is True or truth is False:
         return a if truth else b
     return pick(current(), truth, lambda: a, lambda: b)
-
-
-def _values(kept: Any) -> Any:
-    return kept.values() if isinstance(kept, dict) else kept
 
 
 def _named(value: Any) -> str:

@@ -26,7 +26,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from gc import get_referents
-from operator import length_hint
+from operator import is_, length_hint
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -92,6 +92,8 @@ _CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.decorat
 """The modules of decorated functions."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
 _SLOT_NAMES: dict[type, tuple[str, ...]] = {}
+_ATTRIBUTES: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {}
+"""User-defined classes -> their namespaces when last read, and the result of :func:`_attributes` then."""
 _NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
 
 
@@ -164,11 +166,20 @@ def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
 
 
 def _attributes(cls: type) -> dict[str, Any]:
-    """Return the attributes of a class, except those that Python computes on first access."""
-    return {
-        n: v for n, v in vars(cls).items()
+    """Return the attributes of a class, except those that Python computes on first access.
+
+    The dict is the same object until the class changes.  Callers must not modify it.
+    """
+    held = vars(cls)
+    known = _ATTRIBUTES.get(cls)
+    if known is not None and _holds(held, known[0]):
+        return known[1]
+    found = {
+        n: v for n, v in held.items()
         if not (n.startswith("__") and n.endswith("__")) or isinstance(v, FunctionType | classmethod | staticmethod)
     }  # fmt: skip
+    _ATTRIBUTES[cls] = dict(held), found
+    return found
 
 
 def is_mutable(obj: Any) -> bool:
@@ -452,17 +463,28 @@ class Snapshot:
     def restore(self, only: Any = None) -> None:
         """Restore all objects, or one of them."""
         for obj, kept in self.objects.values() if only is None else (self.objects[id(only)],):
-            if not _holds(_kept_now(obj), kept):
+            if _kept_now(obj, kept) is not kept:
                 put_back(obj, kept)
 
     def state(self) -> dict[int, Any]:
-        """Return the current contents of all objects."""
-        return {key: _kept_now(obj) for key, (obj, _) in self.objects.items()}
+        """Return the current contents of all objects.
+
+        Those of an unchanged object are the object in the snapshot, so that callers can skip them by identity.
+        """
+        return {key: _kept_now(obj, kept) for key, (obj, kept) in self.objects.items()}
 
 
-def _kept_now(obj: Any) -> Any:
-    kind = _KINDS[type(obj)]
-    return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+def _kept_now(obj: Any, kept: Any) -> Any:
+    """Return the current contents of an object: ``kept``, its earlier contents, if they have not changed."""
+    cls = type(obj)
+    kind = _KINDS[cls]
+    if kind == _INSTANCE:
+        now = obj.__dict__
+        return kept if _holds(now, kept) else dict(now)
+    if cls is list or cls is dict or cls is set:  # Subclasses may iterate in another order.
+        return kept if _holds(obj, kept) else _kept(obj, kind)
+    now = _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+    return kept if _holds(now, kept) else now
 
 
 def _position(obj: Any) -> Any:
@@ -497,13 +519,16 @@ def _same_position(now: Any, before: Any) -> bool:
 
 
 def _holds(now: Any, kept: Any) -> bool:
+    """Return True if contents, or the container itself, hold the same objects in the same order."""
+    if now is kept:
+        return True
     if len(now) != len(kept):
         return False
-    if isinstance(now, dict):
-        return all(a is b for a, b in zip(now, kept)) and all(a is b for a, b in zip(now.values(), kept.values()))
-    if isinstance(now, set):
+    if isinstance(kept, dict):
+        return all(map(is_, now, kept)) and all(map(is_, now.values(), kept.values()))
+    if isinstance(kept, set):
         return {id(x) for x in now} == {id(x) for x in kept}
-    return all(a is b for a, b in zip(now, kept))
+    return all(map(is_, now, kept))
 
 
 def same(a: Any, b: Any) -> bool:
