@@ -70,7 +70,8 @@ def test_types_and_values_are_those_of_torch(name: str, first: Any) -> None:
     gradients = (torch.autograd.grad(y, tensors, grad) for y in (found, want))
     for x, y, t in zip(*gradients, tensors, strict=True):
         assert x.dtype == t.dtype
-        torch.testing.assert_close(x, y, rtol=2e-2, atol=2e-2)
+        # torch's own convolution of bf16 has errors of up to 0.5 % of the largest gradient on some CPUs.
+        torch.testing.assert_close(x, y, rtol=2e-2, atol=max(2e-2, 5e-3 * float(y.abs().max())))
     torch.testing.assert_close(found, want, rtol=2e-2, atol=2e-2)
 
 
