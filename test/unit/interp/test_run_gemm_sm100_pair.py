@@ -190,7 +190,7 @@ def mutated(name: str) -> str:
     return base(text)
 
 
-@pytest.mark.sample(every=31)
+@pytest.mark.sample(every=53)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants(name: str, schedule: str) -> None:

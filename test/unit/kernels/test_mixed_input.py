@@ -43,7 +43,7 @@ SMALL = MixedConfig(rows=64, stages=2)
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("ui4-128-False-f16-f16", "i8-0-True-bf16-f32")
+@pytest.mark.sample("i8-0-True-bf16-f32")
 @pytest.mark.parametrize(
     ("weight", "group", "zeros", "element", "scale"),
     list(product(("ui4", "i8"), (32, 64, 128, 0), (False, True), ("f16", "bf16"), ("f16", "bf16", "f32"))),
@@ -55,7 +55,7 @@ def test_formats(weight: str, group: int, zeros: bool, element: str, scale: str)
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("ui4-32-True-bf16-bf16", "i8-128-True-bf16-f16")
+@pytest.mark.sample("ui4-32-True-bf16-bf16")
 @pytest.mark.parametrize(
     ("weight", "group", "zeros", "element", "scale"),
     list(product(("ui4", "i8"), (32, 64, 128), (False, True), ("f16", "bf16"), ("f16", "bf16", "f32"))),
@@ -67,7 +67,7 @@ def test_scaled_weights(weight: str, group: int, zeros: bool, element: str, scal
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("0-False-bf16-f32", "32-True-f16-f16")
+@pytest.mark.sample("32-True-f16-f16")
 @pytest.mark.parametrize(
     ("group", "scaled", "element", "scale"),
     [x for x in product((32, 64, 128, 0), (False, True), ("f16", "bf16"), ("f16", "bf16", "f32")) if x[0] or not x[1]],

@@ -114,7 +114,7 @@ def test_cross_entropy(element: str) -> None:
     assert np.allclose(dx.reshape(rows, n), wanted, rtol=2 * LIMITS[element], atol=LIMITS[element] / rows)
 
 
-@pytest.mark.sample("63-35-layernorm-wbr", "21-99-rmsnorm-w", "6-701-layernorm-w", "6-701-rmsnorm-wbr")
+@pytest.mark.sample("63-35-layernorm-wbr", "21-99-rmsnorm-w")
 @pytest.mark.parametrize("takes", ["wbr", "w", ""])
 @pytest.mark.parametrize("op", ["layernorm", "rmsnorm"])
 @pytest.mark.parametrize(("n", "rows"), [(6, 701), (21, 99), (63, 35)])

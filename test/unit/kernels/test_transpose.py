@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ def test_the_trace_is_the_example() -> None:
     assert transpose_text() == EXAMPLE.read_text()
 
 
-@pytest.fixture(scope="module")
-def modules() -> dict[str, CompiledModule]:
-    return {e: compile_cute(transpose_text(e), emit="base") for e in BYTES}
+@cache
+def module(element: str) -> CompiledModule:
+    return compile_cute(transpose_text(element), emit="base")
 
 
 DTYPES = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "f64": np.float64}
@@ -60,7 +61,6 @@ CASES = [
 @pytest.mark.parametrize(("shape", "a_strides", "b_strides", "offset", "kernel"), CASES)
 @pytest.mark.parametrize("element", ["f32", "f16", "i8", "f64"])
 def test_equal_to_numpy(
-    modules: dict[str, CompiledModule],
     element: str,
     shape: tuple[int, int],
     a_strides: tuple[int, int],
@@ -72,7 +72,7 @@ def test_equal_to_numpy(
         matrix(element, shape, a_strides, offset),
         matrix(element, shape[::-1], b_strides),
     )
-    function = modules[element].kernel("transpose")
+    function = module(element).kernel("transpose")
     function(a, b, device="cpu")
     assert function.plan(a, b).kernel == kernel
     assert np.array_equal(b_bits, a_bits.T)
@@ -100,12 +100,10 @@ def test_called_from_python() -> None:
         ((20, 24), "B must have as many columns as A has rows"),
     ],
 )
-def test_mismatched_shapes_are_rejected(
-    modules: dict[str, CompiledModule], shape: tuple[int, int], message: str
-) -> None:
+def test_mismatched_shapes_are_rejected(shape: tuple[int, int], message: str) -> None:
     a, b = np.zeros((32, 20), np.float32), np.zeros(shape, np.float32)
     with pytest.raises(LaunchError, match=message):
-        modules["f32"].kernel("launch")(a, b, device="cpu")
+        module("f32").kernel("launch")(a, b, device="cpu")
 
 
 def phases(bits: int) -> int:

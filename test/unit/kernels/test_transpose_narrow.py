@@ -41,6 +41,7 @@ def test_equal_to_numpy(element: str, n: int, rows: int, unit: int, tall: bool) 
     assert np.array_equal(narrow.view(item).reshape(rows, n).T, wide.view(item))
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("tall", [True, False])
 @pytest.mark.parametrize(("element", "n"), [("f16", 127), ("f32", 63), ("i8", 8)])
 def test_registers_do_not_spill(element: str, n: int, tall: bool) -> None:

@@ -48,7 +48,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.sample(every=6)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("case", SHAPES.split())
 @pytest.mark.parametrize(("element", "plan"), [*PLANS, pytest.param("i8", UnalignedPlan(), marks=pytest.mark.slow)])
 def test_equal_to_numpy(element: str, plan: UnalignedPlan, case: str) -> None:

@@ -57,6 +57,7 @@ def test_words(c: PackConfig) -> None:
 
 
 @pytest.mark.end_to_end
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("c", CONFIGS, ids=lambda c: c.name)
 def test_unpacking_parts_of_chunks(c: PackConfig) -> None:
     w = weights(72, 200, c.bits, c.group, c.scale, zeros=bool(c.zeros))
