@@ -74,8 +74,7 @@ FEATURES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.end_to_end
-@pytest.mark.sample("sinks, packed")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEATURES)
 def test_functions_of_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels' gradients of soft cap, ALiBi, mask and sinks equal those of f32 matmuls."""

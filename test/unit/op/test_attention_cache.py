@@ -130,8 +130,7 @@ def test_lengths_in_use(split: int) -> None:
     check(result.reshape(q.shape), logs.reshape(4, 2, 9).swapaxes(0, 1), q, sequences)
 
 
-@pytest.mark.end_to_end  # The kernels of attention and of the combination are compiled and run.
-@pytest.mark.sample("1 query")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("queries", "sizes", "page", "split", "tiles"),
     [

@@ -219,7 +219,7 @@ def test_torch_operator() -> None:
     assert torch.equal(results[0][0], results[1][0]) and torch.equal(results[0][1], results[1][1])
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+@pytest.mark.slow
 def test_a_plan() -> None:
     q, k = normal(1, 2, 20, 64).numpy(), normal(1, 1, 30, 64).numpy()
     plan = op.Attention(element="f16", head_size=64, dropout_p=0.25, lse=True)

@@ -38,7 +38,7 @@ def exact_rows(x: Any, order: Any) -> Any:
     return rows
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn])
 @pytest.mark.parametrize(
     "tokens, columns, k, experts, low",
@@ -84,7 +84,7 @@ def test_schedules_of_the_sort(schedule: str) -> None:
     np.testing.assert_array_equal(order, wanted[:, 0])
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("has_weights", [True, False])
 @pytest.mark.parametrize("dtype, limit", [(torch.float32, 1e-6), (torch.bfloat16, 8e-3), (torch.float16, 1e-3)])
 @pytest.mark.parametrize("tokens, columns, k, low", [(5, 24, 2, 0), (3, 13, 3, -1), (2, 600, 11, -2), (4, 8, 1, 0)])

@@ -41,7 +41,7 @@ def close(found: Any, want: Any) -> bool:
     return bool(((found.double() - want).abs() <= 2e-3 * (1 + want.abs())).all())
 
 
-@pytest.mark.end_to_end  # A kernel of attention is compiled and run.
+@pytest.mark.slow
 def test_flash_attn_func() -> None:
     """Arguments by position, and the log-sum-exp."""
     q, k, v = normal(2, 9, 4, 64), normal(2, 20, 2, 64, seed=1), normal(2, 20, 2, 64, seed=2)

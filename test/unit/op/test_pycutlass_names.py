@@ -65,7 +65,7 @@ ACTIVATIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize(("activation", "numbers", "exact"), ACTIVATIONS, ids=lambda x: getattr(x, "__name__", str(x)))
 def test_activations_by_element(activation: Any, numbers: tuple[float, ...], exact: Any) -> None:
     functor = op.LinearCombinationGeneric(activation(op.float32), op.float16, 8, op.float32, op.float32)

@@ -54,12 +54,16 @@ def test_loaded_plans_run_saved_kernels(saved: Path) -> None:
     assert np.array_equal(plan.run(x, y, z, beta=1.0, device="cpu").D, (x.astype(float) @ y + z).clip(min=0))
 
 
-def test_loaded_plans_reject_unsaved_kernels(saved: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_loaded_gemms_reject_unsaved_kernels(saved: Path) -> None:
     plan = op.load(saved)
     with pytest.raises(op.UnsupportedError, match="which the folder does not have"):
         plan.run(integers(40, 64), integers(64, 72), bias=np.zeros(72, np.float32), device="cpu")
     with pytest.raises(op.DtypeError, match="A has f32, row-major; the plan needs f16, row-major"):
         plan.run(integers(4, 4).astype(np.float32), integers(4, 4), device="cpu")
+
+
+def test_refused_folders(tmp_path: Path) -> None:
     with pytest.raises(op.UnsupportedError, match="the plan was never run"):
         op.Gemm(**F16).save(tmp_path / "nothing")
     (tmp_path / "file").write_text("mine")
@@ -167,9 +171,14 @@ def test_saved_plan_classes(folder: tuple[Kind, Path, Any]) -> None:
         assert found.dtype == want.dtype and np.array_equal(found, want)
     for found, want in zip(as_tuple(kind.other(plan)), as_tuple(kind.reference(plan))):
         assert np.abs(found - want).max() <= (2e-3 if isinstance(plan, op.Attention) else 0)
-    with pytest.raises(op.UnsupportedError, match="which the folder does not have"):
-        kind.refused(plan)
     assert plan.ptx.startswith("//") and plan.settings() == kind.plan().settings()
+
+
+@pytest.mark.sample("a list")
+def test_loaded_plans_reject_unsaved_kernels(folder: tuple[Kind, Path, Any]) -> None:
+    kind, path, _ = folder
+    with pytest.raises(op.UnsupportedError, match="which the folder does not have"):
+        kind.refused(op.load(path))
 
 
 @pytest.mark.slow

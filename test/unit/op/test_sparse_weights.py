@@ -68,7 +68,7 @@ CONFIGS = {
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("several tiles, deferred", "A shared")
+@pytest.mark.sample("A shared")
 @pytest.mark.parametrize("name", CONFIGS)
 def test_kernel(name: str) -> None:
     """Every schedule and cluster, with NaN in the results before, in padding columns, and all schedules of threads."""
