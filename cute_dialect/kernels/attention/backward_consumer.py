@@ -216,9 +216,10 @@ class BackwardConsumer:
         cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
         warpgroup.commit_group()
         logs = self._statistic(q, 0)
+        seen = self._visible(place, head, here)
         if not c.ahead:
             warpgroup.wait_group(1, scores)
-        plain, powers = self._weigh(scores, logs, weights, place, head, here, bits)
+        plain, powers = self._weigh(scores, logs, weights, place, head, here, (bits, seen))
         if not c.late:
             self._add(dv, weights, self.gradt, grad, adds)
             warpgroup.wait_group(1, dp)
@@ -294,7 +295,8 @@ class BackwardConsumer:
         warpgroup.fence()
         cute.gemm(self.mma_s, dp, self.v[(*at, nothing_of(tile))], self.grad[(*at, grad.index)], accumulate=False)
         warpgroup.commit_group()
-        plain, powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here, bits)
+        seen = self._visible(place, head, here)
+        plain, powers = self._weigh(scores, self._statistic(q, 0), weights, place, head, here, (bits, seen))
         self._store_half(weights, scores.layout, self.stored_p)
         warpgroup.wait_group(0, dp)
         deltas = self._statistic(q, 1)
@@ -370,19 +372,19 @@ class BackwardConsumer:
         place: KeyPlace,
         head: Int,
         here: QueryTile,
-        bits: list[cute.Uint32] | None,
+        masks: tuple[list[cute.Uint32] | None, cute.Tensor | None],
     ) -> Probabilities:
         """Round the probabilities to the A operand of dv, and return them, also times the slopes of the scores.
 
-        With the ``bits`` of dropout, those of dropped probabilities have the sign bit.
+        With dropout, dropped probabilities have the sign bit. ``masks`` are the bits of dropout and of visible keys.
         """
-        c = self.c
+        c, (bits, seen) = self.c, masks
         if c.functions is None:
             powers = self._powers(scores, logs)
             plain = powers
         else:
             within = self._limits(place, here.tile) if c.functions.has("slope") else None
-            plain, powers = self.functions.powers(scores, logs, place, head, here.tile, here.partial, within)
+            plain, powers = self.functions.powers(scores, logs, place, head, here, seen, within)
         if c.functions is None or not c.functions.has("slope"):
             self._mask(plain, place, here.tile)
         if here.past is not None and here.past:
@@ -398,6 +400,10 @@ class BackwardConsumer:
             eight = cute.make_tensor(plain.iterator + 8 * i, cute.make_layout(8))
             flat[None, i].store(without_negative(eight.load().to(flat.element_type)))
         return Probabilities(plain, powers)
+
+    def _visible(self, place: KeyPlace, head: Int, here: QueryTile) -> cute.Tensor | None:
+        """Return the bits of the mask function for a step, None without one."""
+        return None if self.functions is None else self.functions.visible(place, head, here.tile, here.partial)
 
     def _dropout_bits(self, place: KeyPlace, head: Int, here: QueryTile) -> list[cute.Uint32] | None:
         """Return the random results of dropout for a step, None without dropout."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, QueryTile
 from cute_dialect.kernels.attention.score_graph import Scored
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.values.signature_types import Condition, Int
@@ -34,6 +34,11 @@ class Probabilities(NamedTuple):
 
     plain: cute.Tensor
     sloped: cute.Tensor
+
+
+def _bit(index: int) -> int:
+    """Return a word of i32 with one bit, that of a score."""
+    return -(1 << 31) if index % 32 == 31 else 1 << index % 32
 
 
 class BackwardScores:
@@ -56,9 +61,38 @@ class BackwardScores:
         self.factor = scale * LOG2_E
         self.row, (self.column, self.columns) = row, columns
 
+    def visible(self, place: KeyPlace, head: Int, tile: Int, partial: Condition | None) -> cute.Tensor | None:
+        """Return a bit for each of the thread's scores of a tile of queries: 1 if the mask function shows the key.
+
+        The bits do not depend on the scores, so that they can be computed while the MMA of the scores runs.
+
+        Args:
+            place: Tile of keys.
+            head, tile: The queries.
+            partial: True if the mask function applies, otherwise the bits are undefined; None if it always applies.
+
+        Returns:
+            Words of 32 bits, or None without a mask function.
+        """
+        names = ("visible",)
+        if not self.c.functions.has(names[0]):
+            return None
+        found = cute.make_rmem_tensor(-(-self.columns // 2 // 32), cute.Int32)
+        found.fill(0)
+        if True if partial is None else partial:
+            base, shared, of_keys = self._keys(names, place, head, tile)
+            for column in cute.range_constexpr(self.columns // 4):
+                at, of_query = self._query(names, base, shared, place, tile, column // 2 * 8 + column % 2)
+                for half in cute.range_constexpr(2):
+                    i = column // 2 * 4 + half * 2 + column % 2
+                    here, known = {**at, "column": of_keys[half][0]}, {**of_query, **of_keys[half][1]}
+                    if self.graph.value(names[0], None, here, known):
+                        found[i // 32] = found[i // 32] | _bit(i)
+        return found
+
     def powers(
-        self, scores: cute.Tensor, logs: cute.Tensor, place: KeyPlace, head: Int, tile: Int,
-        partial: Condition | None, limits: Limits | None,
+        self, scores: cute.Tensor, logs: cute.Tensor, place: KeyPlace, head: Int, here: QueryTile,
+        seen: cute.Tensor | None, limits: Limits | None,
     ) -> Probabilities:  # fmt: skip
         """Return the probabilities of a tile of queries.
 
@@ -66,8 +100,8 @@ class BackwardScores:
             scores: The accumulator of K Q^T.
             logs: Log-sum-exps of the thread's queries, times ``log2(e)``.
             place: Tile of keys.
-            head, tile: The queries.
-            partial: True if the mask function applies; None if it always does.
+            head, here: The queries.
+            seen: The bits of :meth:`visible`.
             limits: Bounds of the visible queries, which apply to the products with slopes, too; None if the caller
                 applies them to the probabilities.
         """
@@ -76,19 +110,19 @@ class BackwardScores:
         has_slope = self.c.functions.has("slope")
         sloped = cute.make_rmem_tensor(count, cute.Float32) if has_slope else plain
         both = Probabilities(plain, sloped)
-        masked = True if partial is None or not self.c.functions.has("visible") else partial
-        if masked:
-            self._compute(both, scores, logs, place, head, tile, limits, True)
-        else:
-            self._compute(both, scores, logs, place, head, tile, limits, False)
+        self._compute(both, scores, logs, place, head, here.tile, limits)
+        if seen is not None and (True if here.partial is None else here.partial):
+            for i in cute.range_constexpr(count):
+                for x in (plain, sloped) if has_slope else (plain,):
+                    x[i] = x[i] if (seen[i // 32] & _bit(i)) != 0 else cute.Float32(0.0)
         return both
 
     def _compute(
         self, found: Probabilities, scores: cute.Tensor, logs: cute.Tensor, place: KeyPlace, head: Int, tile: Int,
-        limits: Limits | None, masked: bool,
+        limits: Limits | None,
     ) -> None:  # fmt: skip
         of = self.c.functions
-        names = tuple([n for n in ("score", "slope", "visible") if of.has(n) and (masked or n != "visible")])
+        names = tuple([n for n in ("score", "slope") if of.has(n)])
         base, shared, of_keys = self._keys(names, place, head, tile)
         for column in cute.range_constexpr(self.columns // 4):
             x = column // 2 * 8 + column % 2
@@ -102,13 +136,8 @@ class BackwardScores:
                     value = cute.Float32(self.graph.value("score", score, here, known))
                     exponent = cute.math.fma(value, LOG2_E, -log)
                 power = cute.math.exp2(exponent, fastmath=True)
-                seen = self.graph.value("visible", None, here, known) if "visible" in names else None
-                if seen is not None:
-                    power = power if seen else cute.Float32(0.0)
                 if of.has("slope"):
                     product = power * self.graph.value("slope", score, here, known)
-                    if seen is not None:
-                        product = product if seen else cute.Float32(0.0)
                     if limits is not None:
                         inside = x >= limits.low[half]
                         inside = inside if limits.high is None else inside & (x <= limits.high[half])
