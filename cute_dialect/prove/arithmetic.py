@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from math import ceil, lcm
 from typing import cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from cute_dialect.prove.facts import Actor, Facts
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import ALL_LANES, State, Warp
 from cute_dialect.prove.values import (
+    ANY,
     PREDICATES,
     UNKNOWN,
     Accumulator,
@@ -28,6 +29,7 @@ from cute_dialect.prove.values import (
     Base,
     Counter,
     Linear,
+    Strided,
     Struct,
     Terms,
     Value,
@@ -73,6 +75,7 @@ class Learned:
         modulus: Divisors of induction variables, by base.
         threshold: Largest numbers that induction variables are compared with, by base.
         holders: Number of the bit of each holder of facts.
+        ranges: Products of a base that must fit a type, assumed: the largest factor by base and width in bits.
     """
 
     classes: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -85,6 +88,7 @@ class Learned:
     modulus: dict[Terms, int] = field(default_factory=dict[Terms, int])
     threshold: dict[Terms, int] = field(default_factory=dict[Terms, int])
     holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
+    ranges: dict[tuple[Terms, int], int] = field(default_factory=dict[tuple[Terms, int], int])
 
 
 class Evaluator:
@@ -111,7 +115,7 @@ class Evaluator:
         """
         terms, bound, positive = threshold(difference)
         base = self.base(w, terms)
-        if base != relative:
+        if base != relative and all(f.static != base for f in w.frames):
             if terms not in self.learned.askers.setdefault(op, set()):
                 self.learned.askers[op].add(terms)
                 raise Restart
@@ -231,13 +235,19 @@ class Evaluator:
                 value = -value
             got = wrapped(value, target) if target < 64 or isinstance(value, int) else value
             return got
+        if isinstance(value, Strided):
+            return value if target >= source and op.name not in _UNSIGNED_CASTS else UNKNOWN
         if not isinstance(value, (Linear, Counter)):
             return value
         if target < source and not _is_extended(op.operands[0], target):
-            if target == 1 and isinstance(value, Counter):
+            if isinstance(value, Linear):
+                return symbol((ANY, f"trunci to i{target}", value))
+            if target == 1:
                 return self._count(op, "andi", value, 1)
             raise NotProved(f"a size or iteration is truncated to {target} bits, and may not fit", op)
         if op.name in _UNSIGNED_CASTS and target > source and not self._is_natural(value):
+            if isinstance(value, Linear):
+                return symbol((ANY, f"extui from i{source}", value))
             raise NotProved("a value that may be negative is extended as an unsigned integer", op)
         if source == 1 and target > 1:
             return UNKNOWN
@@ -279,11 +289,17 @@ class Evaluator:
         a, b = x
         if isinstance(a, (int, np.ndarray)) and isinstance(b, (int, np.ndarray)):
             return compare(predicate, a, b, width_of(op.operands[0].type))
+        if isinstance(a, Strided) or isinstance(b, Strided):
+            return self._compare_strided(s, w, op, a, b)
         symbolic = (int, Linear, Counter)
         if not isinstance(a, symbolic) or not isinstance(b, symbolic):
             return UNKNOWN
+        if self._is_idle(op, a, b):
+            return UNKNOWN
         word = PREDICATES[predicate]
         if predicate >= 6 and not (self._is_natural(a) and self._is_natural(b)):
+            if isinstance(a, (int, Linear)) and isinstance(b, (int, Linear)):
+                return symbol((ANY, f"cmpi {predicate}", a, b))
             raise NotProved("compares a value that may be negative as an unsigned integer", op)
         if word in ("==", "!="):
             above = self._above(s, w, a, b, op)
@@ -292,6 +308,30 @@ class Evaluator:
         if word in (">", "<="):
             return int(self._above(s, w, a, b, op) == (word == ">"))
         return int(self._above(s, w, b, a, op) == (word == "<"))
+
+    def _is_idle(self, op: Operation, *values: Value) -> bool:
+        """Return True if a question about sizes only decides whether some thread accesses memory.
+
+        It is not asked, as both answers are covered by an access that may happen. Trip counts are decided anyway.
+        """
+        if op.results[0] in self.program.essential or not all(isinstance(v, (int, Linear)) for v in values):
+            return False
+        atoms = {atom for v in values if isinstance(v, Linear) for atom, _ in v.terms}
+        return not any(atom in atoms for terms in self.learned.loop_bases for atom, _ in terms)
+
+    def _compare_strided(self, s: State, w: Warp, op: Operation, a: Value, b: Value) -> Value:
+        """Compare the induction variable of a loop with one of its values, such as the first."""
+        if isinstance(b, Strided):
+            a, b = b, a
+        word = PREDICATES[integer_of(op, "predicate")]
+        if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!="):
+            return UNKNOWN
+        distance = (b if isinstance(b, Linear) else Linear((), b)) - a.lower
+        n = _quotient(distance, a.step)
+        if n is None:
+            return UNKNOWN
+        equal = not self._above(s, w, a.counter, n, op) and not self._above(s, w, n, a.counter, op)
+        return int(equal == (word == "=="))
 
     def _above(self, s: State, w: Warp, a: int | Linear | Counter, b: int | Linear | Counter, op: Operation) -> bool:
         """Return True if a > b."""
@@ -351,16 +391,18 @@ class Evaluator:
             if name in ("andi", "muli") and width == 1 and isinstance(known, int) and known == 1:
                 return other
         if isinstance(a, Counter) or isinstance(b, Counter):
-            return self._count(op, name, a, b)
+            return self._fits(op, self._count(op, name, a, b), width)
         if not isinstance(a, (int, Linear)) or not isinstance(b, (int, Linear)):
             return UNKNOWN
         if name in ("addi", "subi"):
             left = a if isinstance(a, Linear) else Linear((), a)
-            return left + b if name == "addi" else left - b
-        if name == "muli" and (isinstance(a, int) or isinstance(b, int)):
-            return a * b if isinstance(a, Linear) else b * a  # type: ignore[operator]
+            return self._fits(op, left + b if name == "addi" else left - b, width)
+        if name == "muli" and isinstance(a, Linear) and isinstance(b, int):
+            return self._fits(op, a * b, width)
+        if name == "muli" and isinstance(b, Linear) and isinstance(a, int):
+            return self._fits(op, b * a, width)
         if name in ("minui", "minsi", "maxui", "maxsi"):
-            if name.endswith("ui") and not (self._is_natural(a) and self._is_natural(b)):
+            if self._is_idle(op, a, b) or (name.endswith("ui") and not (self._is_natural(a) and self._is_natural(b))):
                 return UNKNOWN
             return (
                 (b if self._above(s, w, a, b, op) else a)
@@ -370,11 +412,24 @@ class Evaluator:
         a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
-        if name == "shli":
-            raise NotProved(_SHIFTED, op)
-        # A symbol is at least 0, and so is the result of these ops on such operands.
-        natural = self._is_natural(a) and self._is_natural(b)
-        return symbol((name, cast("Hashable", a), cast("Hashable", b))) if natural else UNKNOWN
+        # A symbol is at least 0, and so is the result of these ops on such operands, except for a shift to the left.
+        natural = name != "shli" and self._is_natural(a) and self._is_natural(b)
+        operands = cast("Hashable", a), cast("Hashable", b)
+        return symbol((name, *operands)) if natural else symbol((ANY, f"{name} i{width}", *operands))
+
+    def _fits(self, op: Operation, value: Value, width: int) -> Value:
+        """Record the assumption that a sum or product does not overflow, and return it."""
+        if isinstance(value, Linear):
+            terms, factor, _ = normalized(value)
+        elif isinstance(value, Counter):
+            terms, factor = value.loop[0], ceil(value.slope)
+        else:
+            return value
+        if width < 32:
+            raise NotProved(f"an integer of {width} bits is computed from a size or iteration, and may not fit", op)
+        if abs(factor) > self.learned.ranges.get((terms, width), 1):
+            self.learned.ranges[terms, width] = abs(factor)
+        return value
 
     def _count(self, op: Operation, name: str, a: Value, b: Value) -> Value:
         """Compute with an induction variable of a loop of unknown length."""
@@ -403,6 +458,17 @@ class Evaluator:
             self._divisor(a, by)
             return a.value % by
         return UNKNOWN
+
+
+def _quotient(value: int | Linear, step: int | Linear) -> int | None:
+    """Return n with value = n * step for every positive step, None if there is none."""
+    if value == 0:
+        return 0
+    if not isinstance(value, Linear) or not isinstance(step, Linear):
+        return None
+    _, factor, _ = normalized(value)
+    _, by, _ = normalized(step)
+    return factor // by if step * (factor // by) == value else None
 
 
 def _is_extended(value: SSAValue, width: int) -> bool:

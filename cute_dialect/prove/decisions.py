@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cute_dialect.prove.values import Base, Linear, Terms, normalized
+from cute_dialect.prove.values import ANY, Base, Linear, Terms, normalized
 
 Interval = tuple[int | None, int | None]
 
@@ -31,7 +31,7 @@ def lowest(terms: Terms, minimum: Mapping[Terms, int]) -> int | None:
     """Return the least value of a sum of sizes, which are not negative. None if it may be negative."""
     if terms in minimum:
         return minimum[terms]
-    return 0 if all(factor > 0 for _, factor in terms) else None
+    return 0 if all(factor > 0 and atom[0] != ANY for atom, factor in terms) else None
 
 
 def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum: Mapping[Terms, int]) -> bool:

@@ -92,6 +92,8 @@ EFFECTS: dict[str, Effect] = {
     "nvvm.barrier": Effect("barrier", (0, 1), blocks=True),
     "nvvm.bar.warp.sync": Effect("warp_sync", (0,)),
     "nvvm.cp.async.bulk.tensor.shared.cluster.global": Effect("tensor_load", (0, 1, -1)),
+    "nvvm.cp.async.bulk.shared.cluster.global": Effect("bulk_load", (0, 2, 3)),
+    "nvvm.cp.async.bulk.global.shared.cta": Effect("bulk_store", (1, 2)),
     "nvvm.cp.async.bulk.tensor.global.shared.cta": Effect("tensor_store", (0, 1)),
     "nvvm.cp.async.bulk.tensor.reduce": Effect("tensor_store", (0, 1)),
     "nvvm.cp.async.bulk.commit.group": Effect("bulk_commit"),
@@ -109,6 +111,9 @@ EFFECTS: dict[str, Effect] = {
     "nvvm.setmaxregister": Effect("registers", blocks=True),
 }
 """The steps of ops, by name. Loads, stores, intrinsics and inline PTX: see `effect_of`."""
+
+MAY_BE = ("read", "write", "cp_async", "reads_accumulator")
+"""Steps that are modelled under a condition that is not known: they may have happened or not."""
 
 _WAIT = re.compile(r"\s*wgmma\.wait_group\.sync\.aligned (\d+);\s*")
 _ARRIVE = "llvm.nvvm.barrier.cta.arrive.aligned.count"
@@ -133,7 +138,7 @@ def effect_of(op: Operation) -> Effect | None:
         text = getattr(attr_of(op, "asm_string") or attr_of(op, "ptxCode"), "data", "")
         if _WAIT.fullmatch(text):
             return Effect("wgmma_wait", blocks=True)
-        if not text.strip() or only_computes(text):
+        if not text.strip() or text.strip().startswith(".pragma") or only_computes(text):
             return None
         raise NotProved(f"the effect of inline PTX {text.strip()[:60]!r} is not modelled", op)
     if name == "llvm.call_intrinsic":
@@ -209,6 +214,16 @@ def _load(op: Operation) -> None:
         raise NotProved("an im2col TMA load is not modelled", op)
 
 
+def _bulk_load(op: Operation) -> None:
+    if segment_sizes(op)[4:5] == (1,):
+        raise NotProved("a multicast bulk copy is not modelled", op)
+
+
+def _bulk_store(op: Operation) -> None:
+    if segment_sizes(op)[4:5] == (1,):
+        raise NotProved("a bulk store with a byte mask is not modelled", op)
+
+
 def _store(op: Operation) -> None:
     if any(segment_sizes(op)[4:]):
         raise NotProved("a predicated TMA store is not modelled", op)
@@ -251,6 +266,8 @@ def segment_sizes(op: Operation) -> tuple[int, ...]:
 
 _VARIANTS: dict[str, Callable[[Operation], None]] = {
     "nvvm.cp.async.bulk.tensor.shared.cluster.global": _load,
+    "nvvm.cp.async.bulk.shared.cluster.global": _bulk_load,
+    "nvvm.cp.async.bulk.global.shared.cta": _bulk_store,
     "nvvm.fence.proxy": _fence_proxy,
     **dict.fromkeys(_OPERANDS, _plain_mbarrier),
     "nvvm.cp.async.bulk.tensor.global.shared.cta": _store,

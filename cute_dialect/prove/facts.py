@@ -26,6 +26,7 @@ class Record(NamedTuple):
     Attributes:
         known: Holders ordered after the accesses.
         fenced: Holders to which they are also visible in the asynchronous proxy.
+        may_be: True if the accesses depend on a condition that is not known, so they may not have happened.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Record(NamedTuple):
     ticket: int
     known: int
     fenced: int
+    may_be: bool = False
 
     @property
     def is_async(self) -> bool:
@@ -126,7 +128,7 @@ class Facts:
                 yield r, common
 
     def written(self) -> int:
-        """Return the mask of all bytes that were ever written."""
+        """Return the mask of all bytes that were, or may have been, written."""
         out = 0
         for r, mask in self.records.items():
             if r.kind == WRITE:
@@ -134,7 +136,13 @@ class Facts:
         return out
 
     def add(self, record: Record, mask: int) -> None:
-        """Record an access. All conflicting accesses to the same bytes are ordered before it, so they are replaced."""
+        """Record an access. All conflicting accesses to the same bytes are ordered before it, so they are replaced.
+
+        A write that may not happen replaces nothing.
+        """
+        if record.may_be and record.kind == WRITE:
+            self._put(self.records, record, mask)
+            return
         out: dict[Record, int] = {}
         for r, m in self.records.items():
             if record.kind == WRITE or (r.kind == READ and r.actor == record.actor):

@@ -21,11 +21,22 @@ from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.prove.arithmetic import Evaluator, Learned, size_in_bytes
 from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
-from cute_dialect.prove.effects import segment_sizes, signals, wait_count
+from cute_dialect.prove.effects import MAY_BE, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
-from cute_dialect.prove.values import UNKNOWN, Accumulator, Counter, Lanes, Linear, Terms, Value, symbol
+from cute_dialect.prove.values import (
+    UNKNOWN,
+    Accumulator,
+    Counter,
+    Lanes,
+    Linear,
+    Strided,
+    Terms,
+    Value,
+    symbol,
+    uniform,
+)
 from cute_dialect.prove.verdict import NotProved, Violation
 
 if TYPE_CHECKING:
@@ -70,8 +81,8 @@ class Machine(Evaluator):
             s.warps.append(w)
         return s
 
-    def _frame(self, block: Block, op: Operation | None, lanes: int, partial: int = 0) -> Frame:
-        return Frame(block, self.program.ops(block), op, lanes, partial=partial)
+    def _frame(self, block: Block, op: Operation | None, lanes: int, partial: int = 0, may_be: bool = False) -> Frame:
+        return Frame(block, self.program.ops(block), op, lanes, partial=partial, entered=lanes, may_be=may_be)
 
     # -- holders of facts ---------------------------------------------------------------------------------------------
 
@@ -152,7 +163,7 @@ class Machine(Evaluator):
         """Check and record an access that class c of a warp makes or issues."""
         kind, actor = record.kind, record.actor
         bit, own = self._bits[w.number, c]
-        if kind == READ and (missing := mask & ~s.facts.written()):
+        if kind == READ and not record.may_be and (missing := mask & ~s.facts.written()):
             at = (missing & -missing).bit_length() - 1
             raise Violation(
                 "uninit", f"{what} reads {self.place(at * self.learned.unit)}, which nothing has written", op
@@ -214,6 +225,8 @@ class Machine(Evaluator):
                 if not w.frames:
                     return True
             elif step is not None:
+                if f.may_be and self.program.effects[op].kind not in MAY_BE:
+                    raise self._not_known(w)
                 waiting = w.joined
                 if not step(s, w, op, f.lanes):
                     return moved or w.joined is not waiting  # An arrival that has to wait is a step, too.
@@ -224,9 +237,20 @@ class Machine(Evaluator):
                 if single:
                     return True
             else:
-                w.env[op.results[0]] = self.evaluate(s, w, op, f.lanes)
+                unknown = f.may_be and op.name == "nvvm.elect.sync"
+                w.env[op.results[0]] = UNKNOWN if unknown else self.evaluate(s, w, op, f.lanes)
                 f.index += 1
         return moved
+
+    def _not_known(self, w: Warp) -> NotProved:
+        """Return the error that a condition of the innermost branches and loops is not known."""
+        outer = next(f for f in w.frames if f.may_be)
+        op = outer.op
+        assert op is not None
+        if op.name == "scf.for":
+            return NotProved("the bounds of a loop are not known", op, _why_unknown(self.get(w, op.operands[1])))
+        why = _why_unknown(self.get(w, op.operands[0]))
+        return NotProved("a branch depends on a value that is not known", op, why)
 
     def _plan(self, op: Operation) -> tuple[Callable[..., bool] | None, Callable[..., None] | None]:
         """Return the step of an op or its control flow. Both are None for a computation."""
@@ -257,28 +281,34 @@ class Machine(Evaluator):
                 if any(o in self.program.effects for o in op.regions[0].walk()):
                     raise NotProved("the lanes of a warp take both sides of a branch", op)
                 f.index += 1
-                w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~mask_of(c), 2))
+                w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~mask_of(c), 2, f.may_be))
                 return
-            w.frames.append(self._frame(op.regions[0].block, op, f.lanes & mask_of(c), 1))
+            w.frames.append(self._frame(op.regions[0].block, op, f.lanes & mask_of(c), 1, f.may_be))
             f.index += 1
             return
-        if not isinstance(c, int):
-            if has_effect:
-                raise NotProved("a branch depends on a value that is not known", op, _why_unknown(c))
-            for r in op.results:
-                w.env[r] = UNKNOWN
-            f.index += 1
-            return
+        if isinstance(c, Linear) and not self.program.may_be(op):
+            c = int(self.is_positive(s, w, c, op))
         f.index += 1
+        if not isinstance(c, int):
+            for r in op.results:
+                w.env[r] = self._either(w, op, r.index) if r in self.program.pending else UNKNOWN
+            if has_effect:
+                # Any lane may take either side: the accesses of both may happen.
+                blocks = [r.block for r in op.regions if r.blocks]
+                w.frames += [self._frame(b, op, f.lanes, 3, True) for b in reversed(blocks)]
+            return
         region = op.regions[0 if c else 1]
         if region.blocks:
-            w.frames.append(self._frame(region.block, op, f.lanes))
+            w.frames.append(self._frame(region.block, op, f.lanes, may_be=f.may_be))
 
     def _enter(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
         lower, upper, step = (self.get(w, v) for v in op.operands[:3])
         bounds = (lower, upper, step)
-        new = self._frame(op.regions[0].block, op, f.lanes)
+        new = self._frame(op.regions[0].block, op, f.lanes, may_be=f.may_be)
         new.bounds, new.undecided = bounds, True
+        known = (int, Linear)
+        if not isinstance(step, known) or not all(isinstance(v, (*known, np.ndarray)) for v in (lower, upper)):
+            new.may_be = True
         for arg, v in zip(op.regions[0].block.args[1:], op.operands[3:]):
             if arg in self.program.relevant:
                 w.env[arg] = self.get(w, v)
@@ -291,9 +321,21 @@ class Machine(Evaluator):
         assert op is not None and f.bounds is not None
         lower, upper, step = f.bounds
         iv: Value
+        numbers = (int, np.ndarray)
         if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
             iv = lower + f.at * step
             goes = iv < upper
+        elif isinstance(lower, numbers) and isinstance(upper, numbers) and isinstance(step, int) and step > 0:
+            iv = np.asarray(lower + f.at * step + np.zeros(32, np.int64))
+            f.lanes = mask_of(np.asarray(iv < upper, np.int64)) & f.lanes
+            goes = f.lanes != 0
+        elif f.may_be and not (isinstance(lower, int) and isinstance(upper, int)):
+            # Each lane may run any number of iterations. Without synchronization, one stands for all of them.
+            goes, iv = f.at == 0, UNKNOWN
+            for arg in op.regions[0].block.args[1:]:
+                if arg in self.program.pending:
+                    raise self._not_known(w)
+                w.env[arg] = UNKNOWN
         else:
             goes, iv = self._question(s, w, f, op)
         f.undecided = False
@@ -319,10 +361,14 @@ class Machine(Evaluator):
         known = (int, Linear)
         if not isinstance(lower, known) or not isinstance(upper, known) or not isinstance(step, known):
             raise NotProved("the bounds of a loop are not known", op, _why_unknown(upper))
-        lower, upper, step = (self.concrete(s, w, v, op) for v in (lower, upper, step))
+        lower, step = self.concrete(s, w, lower, op), self.concrete(s, w, step, op)
+        if not f.at and isinstance(upper, Linear):
+            number = self.concrete(s, w, upper, op)
+            if isinstance(number, int) and isinstance(lower, int):
+                f.static, upper = self.base(w, upper.terms), number
         f.bounds = (lower, upper, step)
         assert isinstance(lower, known) and isinstance(upper, known) and isinstance(step, known)
-        first, pace = 0, 1
+        first, pace, grain = 0, 1, step
         if isinstance(lower, int) and isinstance(step, int) and isinstance(upper, Linear):
             if step <= 0:
                 raise NotProved("a loop has a step that is not positive", op)
@@ -330,7 +376,6 @@ class Machine(Evaluator):
         elif isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
             return lower + f.at * step < upper, lower + f.at * step
         else:
-            grain = step
             if isinstance(step, Linear):
                 if len(step.terms) != 1 or step.const:
                     raise NotProved("a loop has a step that is a sum", op)
@@ -355,7 +400,9 @@ class Machine(Evaluator):
         base = self.base(w, trips.terms)
         goes = self.is_positive(s, w, difference, op, base if f.at else None)
         f.loop, f.position = base, at
-        return goes, Counter(base, at) if isinstance(f.bounds[0], int) and isinstance(f.bounds[2], int) else UNKNOWN
+        if isinstance(f.bounds[0], int) and isinstance(f.bounds[2], int):
+            return goes, Counter(base, at)
+        return goes, Strided(Counter(base, at), lower, grain)
 
     def _learn_loop(self, w: Warp, f: Frame, op: Operation, terms: Terms) -> None:
         learned = self.learned
@@ -375,7 +422,7 @@ class Machine(Evaluator):
         if parent.name == "scf.for":
             for arg, v in zip(parent.regions[0].block.args[1:], values):
                 if arg in self.program.relevant:
-                    w.env[arg] = v
+                    w.env[arg] = v if f.lanes == f.entered else _merged(f.lanes, v, self.get(w, arg))
             for o in f.ops:
                 for r in o.results:
                     w.env.pop(r, None)
@@ -383,7 +430,7 @@ class Machine(Evaluator):
             f.undecided = True
             return
         for r, v in zip(parent.results, values):
-            if r in self.program.relevant:
+            if r in self.program.relevant and f.partial != 3:
                 w.env[r] = self._merge(s, w, f, parent, r.index, v) if f.partial else v
         self._forget(w, f)
         w.frames.pop()
@@ -398,12 +445,18 @@ class Machine(Evaluator):
             if o.results and not o.regions and o not in self.program.effects:
                 for r in o.results:
                     w.env[r] = self.evaluate(s, w, o, ALL_LANES & ~f.lanes)
-        rest = self.get(w, v)
-        numbers = (int, np.ndarray)
-        if isinstance(value, numbers) and isinstance(rest, numbers):
-            merged = np.where(lane_array(f.lanes), value, rest).astype(np.int64)
-            return int(merged[0]) if (merged == merged[0]).all() else merged
-        return value if value is rest else UNKNOWN
+        return _merged(f.lanes, value, self.get(w, v))
+
+    def _either(self, w: Warp, op: Operation, index: int) -> Value:
+        """Return the registers of wgmma that a result of an scf.if has, whichever side is taken."""
+        out: Value = UNKNOWN
+        for region in op.regions:
+            last = region.block.last_op
+            assert last is not None
+            held = self.held(w, last.operands[index])
+            if isinstance(held, Accumulator):
+                out = _merged(0, out, held)
+        return out
 
     def _forget(self, w: Warp, f: Frame) -> None:
         for o in f.ops:
@@ -696,13 +749,21 @@ class Machine(Evaluator):
         nbytes = self.program.box_bytes(op.operands[1])
         if nbytes is None:
             raise NotProved("the size of a TMA copy is not known: its tensor map is not an argument of the kernel", op)
+        return self._load(s, w, op, lanes, signals(op), nbytes)
+
+    def _do_bulk_load(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        nbytes = self.number(self.get(w, op.operands[3]), lanes, op, "the size of a bulk copy")
+        return self._load(s, w, op, lanes, 2, nbytes)
+
+    def _load(self, s: State, w: Warp, op: Operation, lanes: int, signal: int, nbytes: int) -> bool:
+        """Issue a copy to shared memory that signals the mbarrier in the operand `signal`."""
         c = self._issuer(w, lanes, op)
-        start = self.offset(self.get(w, op.operands[0]), lanes, op, "the destination of a TMA copy")
-        at = self.offset(self.get(w, op.operands[signals(op)]), lanes, op, "the mbarrier of a TMA copy")
+        start = self.offset(self.get(w, op.operands[0]), lanes, op, "the destination of a bulk copy")
+        at = self.offset(self.get(w, op.operands[signal]), lanes, op, "the mbarrier of a bulk copy")
         b = self._barrier(s, w, c, at, op, copy=True)
         self._in_phase(s, w, c, at, b, op)
         record = Record(WRITE, ("tma", at), DONE, 0, 0)
-        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the TMA copy")
+        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk copy")
         s.flying.append(Flight(at, nbytes, start))
         return True
 
@@ -721,10 +782,17 @@ class Machine(Evaluator):
         nbytes = self.program.box_bytes(op.operands[0])
         if nbytes is None:
             raise NotProved("the size of a TMA store is not known: its tensor map is not an argument of the kernel", op)
+        return self._store(s, w, op, lanes, nbytes)
+
+    def _do_bulk_store(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        return self._store(s, w, op, lanes, self.number(self.get(w, op.operands[2]), lanes, op, "the size of a store"))
+
+    def _store(self, s: State, w: Warp, op: Operation, lanes: int, nbytes: int) -> bool:
+        """Issue a copy of a group from shared memory."""
         c = self._issuer(w, lanes, op)
-        start = self.offset(self.get(w, op.operands[1]), lanes, op, "the source of a TMA store")
-        mask = self.units([start], nbytes, op)
-        self.access(s, w, c, Record(READ, ("bulk", w.number, c), w.bulk.get(c, 0), 0, 0), mask, op, "the TMA store")
+        start = self.offset(self.get(w, op.operands[1]), lanes, op, "the source of a bulk store")
+        record = Record(READ, ("bulk", w.number, c), w.bulk.get(c, 0), 0, 0)
+        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk store")
         return True
 
     def _do_bulk_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
@@ -809,7 +877,7 @@ class Machine(Evaluator):
             self._accessed[key] = masks
         for c, mask in masks:
             ticket = w.copies.get(c, 0) if by == "copy" else DONE
-            self.access(s, w, c, Record(kind, (by, w.number, c), ticket, 0, 0), mask, op, what)
+            self.access(s, w, c, Record(kind, (by, w.number, c), ticket, 0, 0, w.frames[-1].may_be), mask, op, what)
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
@@ -921,6 +989,17 @@ def wgmma_units(op: Operation, a: int, b: int, warp: int) -> list[tuple[int, ...
     instruction = Instruction(shape, cast("OpInfo", None), 0)
     instruction.a, instruction.b = a, b
     return [tuple(int(u) for u in units) for units in operand_units(instruction, warp)]
+
+
+def _merged(lanes: int, value: Value, other: Value) -> Value:
+    """Return a value that is `other` in the lanes outside of a mask."""
+    numbers = (int, np.ndarray)
+    if isinstance(value, numbers) and isinstance(other, numbers):
+        return uniform(np.where(lane_array(lanes), value, other).astype(np.int64))
+    registers = [v.number for v in (value, other) if isinstance(v, Accumulator)]
+    if registers and value != other:
+        return Accumulator(max(registers), False)
+    return value if value is other else UNKNOWN
 
 
 def _lanes(mask: int) -> list[int]:

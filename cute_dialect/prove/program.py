@@ -8,7 +8,7 @@ memory are left out. The registers that a wgmma writes are followed to their fir
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
@@ -20,7 +20,7 @@ from cute_dialect.interp.exec.program import lay_out_shared
 from cute_dialect.interp.machine.group import Counter as StepCounter
 from cute_dialect.interp.machine.group import Machine as Interpreter
 from cute_dialect.prove.attributes import integers_of
-from cute_dialect.prove.effects import Effect, effect_of, signals
+from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, signals
 from cute_dialect.prove.verdict import NotProved
 
 _BOX = re.compile(r"tma_\w+<(\w+), box = \(([\d, ]+)\)")
@@ -71,6 +71,7 @@ class Program:
         self.effects: dict[Operation, Effect] = {}
         self.scopes: set[Operation] = set()  # control flow that contains an effect
         self.relevant: set[SSAValue] = set()
+        self.essential: set[SSAValue] = set()  # relevant for more than whether an access happens
         self.pending: set[SSAValue] = set()  # values that may be registers of a wgmma in flight
         self._listed: dict[Block, list[Operation]] = {}
         self._invariant: dict[SSAValue, bool] = {}
@@ -84,6 +85,7 @@ class Program:
             if len(region.blocks) > 1:
                 raise NotProved("branches between blocks (cf) are not modelled; use if and for", region.block.last_op)
         self._follow_accumulators()
+        self._may_be = {op for op in self.scopes if self._only_accesses(op)}
         self._slice()
         self.threads, *more = integers_of(kernel, "nvvm.reqntid") or [0]
         if prod(more) > 1:
@@ -130,6 +132,19 @@ class Program:
                 elif effect.kind == "wgmma_wait":
                     work += op.results
 
+    def may_be(self, op: Operation) -> bool:
+        """Return True if an op contains only accesses of threads, and none in its else block.
+
+        They are modelled even if it is not known whether they happen. With accesses on both sides, that all threads
+        take the same side matters.
+        """
+        return op in self._may_be
+
+    def _only_accesses(self, op: Operation) -> bool:
+        inside = [o for o in op.walk() if o in self.effects]
+        others = [o for region in op.regions[1:] for o in region.walk() if o in self.effects]
+        return not others and all(self.effects[o].kind in MAY_BE for o in inside)
+
     def _slice(self) -> None:
         work: list[SSAValue] = []
         for value in self.pending:
@@ -145,18 +160,16 @@ class Program:
                     i = signals(op)
                 if i < len(op.operands) and op.operands[i] not in self.pending:
                     work.append(op.operands[i])
+        free: list[SSAValue] = []
         for op in self.scopes:
             if op.name == "scf.if":
-                work.append(op.operands[0])
+                (free if op in self._may_be else work).append(op.operands[0])
             elif op.name == "scf.for":
                 work += op.operands[:3]
             else:
                 raise NotProved(f"instructions of the protocol inside {op.name} are not modelled", op)
-        while work:
-            value = work.pop()
-            if value not in self.relevant:
-                self.relevant.add(value)
-                work += _sources(value)
+        self.essential |= _closure(work)
+        self.relevant |= _closure([*work, *free])
 
     def ops(self, block: Block) -> list[Operation]:
         """Return the ops of a block that the protocol depends on, with its terminator.
@@ -241,6 +254,18 @@ class Program:
     def box_bytes(self, tensor_map: SSAValue) -> int | None:
         """Return the bytes that a copy through a tensor map moves, None if they are not known."""
         return self.boxes.get(tensor_map)
+
+
+def _closure(values: Iterable[SSAValue]) -> set[SSAValue]:
+    """Return values and all that they are computed from."""
+    found: set[SSAValue] = set()
+    work = list(values)
+    while work:
+        value = work.pop()
+        if value not in found:
+            found.add(value)
+            work += _sources(value)
+    return found
 
 
 def _sources(value: SSAValue) -> Iterator[SSAValue]:

@@ -10,8 +10,10 @@ refutes the kernel.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,13 +21,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from cute_dialect.errors import UsageError
-from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.errors import InterpError, attr_of
 from cute_dialect.interp.exec.program import symbol_name
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import lowest
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.search import Found, search
-from cute_dialect.prove.values import Atom, Linear, Terms
+from cute_dialect.prove.values import ANY, Atom, Linear, Terms
 from cute_dialect.prove.verdict import NotProved, where
 
 PROVED, REFUTED, NOT_PROVED = "proved", "refuted", "not proved"
@@ -41,6 +43,16 @@ AXIOMS = (
     "integer arithmetic on sizes does not overflow, and sizes are not negative",
 )
 NOT_COVERED = "global memory, values, other blocks, and warp instructions that some lanes do not reach"
+_GROUPS = {
+    "barrier|barriers": ("barrier", "warp_sync"),
+    "mbarrier operation|mbarrier operations": ("mbarrier_init", "mbarrier_arrive", "mbarrier_wait"),
+    "asynchronous copy|asynchronous copies": ("tensor_load", "tensor_store", "bulk_load", "bulk_store", "cp_async"),
+    "wait for copies|waits for copies": ("bulk_wait", "cp_wait"),
+    "wgmma|wgmma": ("wgmma",),
+    "wait for wgmma|waits for wgmma": ("wgmma_wait",),
+    "access of shared memory|accesses of shared memory": ("read", "write"),
+}
+"""Singular and plural of the instructions that a proof counts, and their kinds of effects."""
 Run = Callable[[str], object]
 """Runs the kernel on the interpreter with a schedule, with the checks race and uninit."""
 
@@ -57,6 +69,7 @@ class Proof:
         cure: A change that would help, or the report of the interpreter that reproduces the violation.
         sizes: The trip counts of a counterexample, if they are known to occur together.
         assumed: Preconditions that the proof needs.
+        checked: The instructions that were checked, by kind: `6 barriers, 2 wgmma`.
         states: Number of states visited.
         seconds: CPU seconds.
     """
@@ -69,17 +82,26 @@ class Proof:
     cure: str = ""
     sizes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    checked: str = ""
     states: int = 0
     seconds: float = 0.0
 
     def __bool__(self) -> bool:
         return self.verdict == PROVED
 
+    def _extent(self) -> str:
+        """Return the instructions that were checked, and the number of states."""
+        if not self.checked:
+            return "the kernel has no shared memory and no barrier"
+        if not self.states:
+            return f"checked {self.checked}, in the one sequence of steps of all sizes"
+        return f"checked {self.checked}, in {self.states} states"
+
     def __str__(self) -> str:
         if self.verdict == PROVED:
             lines = [f"{self.kernel}: proved for all trip counts: no race and no deadlock in shared memory"]
             lines += [f"  assumed: {a}" for a in self.assumed]
-            lines.append(f"  {self.states} states, {self.seconds:.1f} s; not covered: {NOT_COVERED}")
+            lines += [f"  {self._extent()}, {self.seconds:.1f} s; not covered: {NOT_COVERED}"]
             return "\n".join(lines)
         lines = [f"{self.kernel}: {self.verdict}: {self.reason}"]
         lines += [f"  at {self.location}"] if self.location else []
@@ -106,18 +128,28 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
         raise UsageError(f"prove: the module has no kernel '{kernel}'; it has {', '.join(functions) or 'none'}")
     learned = Learned()
     try:
-        found, visited = search(Program(module, func), learned, seconds)
+        program = Program(module, func)
+        found, visited = search(program, learned, seconds)
     except NotProved as e:
         used = time.process_time() - started
         return Proof(kernel, NOT_PROVED, e.reason, where(e.op), cure=e.cure, seconds=used)
     used = time.process_time() - started
     if found is None:
-        return Proof(kernel, PROVED, assumed=_assumed(func, learned), states=visited.states, seconds=used)
+        checked = describe_effects([e.kind for e in program.effects.values()])
+        return Proof(
+            kernel, PROVED, assumed=_assumed(func, learned), checked=checked, states=visited.states, seconds=used
+        )
     return _replayed(func, found, candidates, learned, visited.states, used)
 
 
 def _assumed(func: Operation, learned: Learned) -> tuple[str, ...]:
-    return tuple(f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items())
+    least = [f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items()]
+    ranges = [
+        f"{describe(func, tuple((a, c * factor) for a, c in terms))} fits in {width} bits"
+        for (terms, width), factor in learned.ranges.items()
+        if factor >> width - 20
+    ]
+    return (*least, *ranges)
 
 
 def _replayed(
@@ -142,10 +174,23 @@ def _replayed(
                 if e.kind not in REPORTS:
                     raise
                 cure = f"the interpreter reports, for {name} with the schedule {schedule}:\n{str(e).splitlines()[0]}"
-                return Proof(kernel, REFUTED, v.text, where(v.op), where(v.earlier), cure, sizes, assumed, states, used)
+                return Proof(
+                    kernel, REFUTED, v.text, where(v.op), where(v.earlier), cure, sizes, assumed, "", states, used
+                )
     why = f"in {tried} runs the interpreter does not reproduce it" if tried else "no arguments to replay it on"
     reason = f"{v.text} (abstract counterexample: {why})"
-    return Proof(kernel, NOT_PROVED, reason, where(v.op), where(v.earlier), "", sizes, assumed, states, used)
+    return Proof(kernel, NOT_PROVED, reason, where(v.op), where(v.earlier), "", sizes, assumed, "", states, used)
+
+
+def describe_effects(kinds: Iterable[str]) -> str:
+    """Return the number of instructions of each group, such as `4 barriers, 12 accesses of shared memory`.
+
+    >>> describe_effects(["read", "write", "barrier"])
+    '1 barrier, 2 accesses of shared memory'
+    """
+    group = {kind: name for name, members in _GROUPS.items() for kind in members}
+    counts = Counter(group[kind] for kind in kinds if kind in group)
+    return ", ".join(f"{counts[n]} {n.split('|')[counts[n] > 1]}" for n in _GROUPS if counts[n])
 
 
 def _sizes(func: Operation, found: Found, learned: Learned) -> tuple[str, ...]:
@@ -199,8 +244,10 @@ def _atom(func: Operation, atom: tuple[object, ...]) -> str:
     kind = atom[0]
     if kind == "argument":
         arg = func.regions[0].blocks[0].args[int(str(atom[1]))]
-        path = "".join(f".{i}" for i in cast("tuple[int, ...]", atom[2] if isinstance(atom[2], tuple) else ()))
-        return f"{arg.name_hint or f'argument {atom[1]}'}{path}"
+        path = cast("tuple[int, ...]", atom[2])
+        kinds = getattr(attr_of(func, "cute.args"), "data", ())
+        kind = str(getattr(kinds[arg.index], "data", "")) if arg.index < len(kinds) else ""
+        return f"{arg.name_hint or f'argument {atom[1]}'}{_member(kind, path)}"
     if kind == "register":
         return str(atom[1])
     if kind == "trips":
@@ -212,9 +259,33 @@ def _atom(func: Operation, atom: tuple[object, ...]) -> str:
         )
         by = describe(func, step.terms) if isinstance(step, Linear) else str(step)
         return f"iterations of ({text}) by {by}" if by != "1" else f"({text})"
-    words = {"muli": "*", "ceildivsi": "ceildiv", "ceildivui": "ceildiv", "divui": "/", "divsi": "/", "shrui": ">>"}
+    if kind == ANY:
+        kind, atom = str(atom[1]).partition(" ")[0], atom[1:]
     sides = [
         describe(func, x.terms) + (f" + {x.const}" if x.const else "") if isinstance(x, Linear) else str(x)
         for x in atom[1:]
     ]
-    return f"({f' {words.get(str(kind), kind)} '.join(sides)})"
+    return f"({f' {_WORDS.get(str(kind), kind)} '.join(sides)})"
+
+
+_WORDS = {
+    "muli": "*", "addi": "+", "subi": "-", "ceildivsi": "ceildiv", "ceildivui": "ceildiv", "divui": "/", "divsi": "/",
+    "remui": "%", "remsi": "%", "shrui": ">>", "shrsi": ">>", "shli": "<<", "andi": "&", "ori": "|", "xori": "^",
+}  # fmt: skip
+
+
+def _member(kind: str, path: Sequence[int]) -> str:
+    """Return the name of a field of an argument of a type: the extents and strides of a tensor are numbered by mode.
+
+    >>> _member('!cute.memref<f32, gmem, "(32,?):(?,1)">', (1, 0))
+    '.shape[1]'
+    """
+    layout = re.search(r'"([^"]*):([^":]*)">$', kind)
+    if layout is None or len(path) not in (2, 3) or path[0] != 1:
+        return "".join(f"[{i}]" for i in path)
+    modes = layout[1 + path[1]].strip("()").split(",")
+    dynamic = [i for i, mode in enumerate(modes) if mode.startswith("?")]
+    nth = path[2] if len(path) > 2 else 0
+    if nth >= len(dynamic) or "(" in "".join(modes):
+        return "".join(f"[{i}]" for i in path)
+    return f".{'stride' if path[1] else 'shape'}" + (f"[{dynamic[nth]}]" if len(modes) > 1 else "")

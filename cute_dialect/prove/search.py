@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Block, Operation
@@ -21,7 +21,7 @@ from cute_dialect.prove.facts import DONE
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import Frame, State, Warp
-from cute_dialect.prove.values import Accumulator, Base, Counter, Struct, Terms, Value
+from cute_dialect.prove.values import Accumulator, Base, Counter, Strided, Struct, Terms, Value
 from cute_dialect.prove.verdict import NotProved, Violation
 
 Moved: TypeAlias = "Callable[[Base], Base]"
@@ -76,6 +76,8 @@ class Keys:
         if tile is not None and w.tile > tile:
             return False
         for f in reversed(w.frames):
+            if f.static == base:
+                return True
             is_loop = f.op is not None and f.op.name == "scf.for"
             rest = f.ops if is_loop and not (f.op in self.learned.outer and tile == w.tile) else f.ops[f.index :]
             if f.undecided and f.op is not None and f.op in self.learned.outer and tile == w.tile:
@@ -135,6 +137,8 @@ class Keys:
                 return ("lanes", v.tobytes())
             if isinstance(v, Counter):
                 return ("counter", moved(v.loop), v.value - v.slope * shifts.get(v.loop, 0), v.slope)
+            if isinstance(v, Strided):
+                return ("strided", plain(v.counter), v.lower, v.step)
             if isinstance(v, Struct):
                 return ("struct", tuple((p, plain(x)) for p, x in v.fields))
             return v
@@ -150,7 +154,15 @@ class Keys:
             for b, interval in s.decisions.items()
         )
         records = frozenset(
-            (r.kind, r.actor, self._ticket(s, slowest, r.actor, r.ticket), r.known, r.fenced, self._small(mask))
+            (
+                r.kind,
+                r.actor,
+                self._ticket(s, slowest, r.actor, r.ticket),
+                r.known,
+                r.fenced,
+                r.may_be,
+                self._small(mask),
+            )
             for r, mask in s.facts.records.items()
         )
         products = tuple(
@@ -176,9 +188,9 @@ class Keys:
         if ticket == DONE:
             return "done"
         if actor[0] == "wgmma":
-            return ticket - slowest[actor[1]]  # type: ignore[index]
-        w = s.warps[actor[1]]  # type: ignore[index]
-        return ticket - (w.bulk if actor[0] == "bulk" else w.copies).get(actor[2], 0)  # type: ignore[arg-type]
+            return ticket - slowest[cast("int", actor[1])]
+        w = s.warps[cast("int", actor[1])]
+        return ticket - (w.bulk if actor[0] == "bulk" else w.copies).get(cast("int", actor[2]), 0)
 
     def _warp(
         self, w: Warp, slowest: int, shifts: Mapping[Base, int], tiles: int, moved: Moved, plain: Plain
@@ -213,7 +225,9 @@ class Keys:
         position: Hashable = f.at
         if f.loop is not None:
             position = (moved(f.loop), f.position - shifts.get(f.loop, 0), f.at > 0)
-        return id(f.ops), f.index, f.lanes, position, f.undecided, f.partial, tuple(map(plain, f.bounds or ()))
+        static = None if f.static is None else moved(f.static)
+        how = f.lanes, f.entered, f.partial, f.may_be
+        return id(f.ops), f.index, how, position, f.undecided, static, tuple(map(plain, f.bounds or ()))
 
 
 class Search:

@@ -23,11 +23,15 @@ class Frame:
         op: The scf.if or scf.for, None for the body of the kernel.
         lanes: Mask of the lanes that execute the block.
         loop: Base of a loop of unknown length.
+        static: Base of a loop whose length is a symbol with a known value.
         at: Iterations of the loop that have ended.
         position: Index of the iteration in a loop of unknown length, in units that all roles share.
         bounds: Lower bound, upper bound and step.
         undecided: True if the loop has to decide whether it goes on.
-        partial: 1 or 2 if only some lanes have entered the first or second block of an scf.if.
+        partial: 1 or 2 if only some lanes have entered the first or second block of an scf.if, 3 if the condition is
+            not known.
+        entered: Lanes that have entered a loop, some of which may have left it.
+        may_be: True if the block is executed under a condition that is not known.
     """
 
     block: Block
@@ -36,11 +40,14 @@ class Frame:
     lanes: int
     index: int = 0
     loop: Base | None = None
+    static: Base | None = None
     at: int = 0
     position: int = 0
     bounds: tuple[Value, Value, Value] | None = None
     undecided: bool = False
     partial: int = 0
+    entered: int = 0
+    may_be: bool = False
 
     def copy(self) -> Frame:
         """Return an independent copy."""

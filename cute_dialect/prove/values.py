@@ -5,6 +5,7 @@ An address, parity or trip count of a protocol is one of
 - `int`, the same in all threads, or a numpy array with one integer per lane of a warp;
 - `Linear`, such as `k_tiles - 1`: unknown, but the same in all threads of the block;
 - `Counter`, the induction variable of a loop without a known end, or a quotient of it;
+- `Strided`, the induction variable of a loop whose lower bound or step is a symbol;
 - `Accumulator`, registers that a wgmma writes, and `Struct`, an LLVM struct;
 - `UNKNOWN`, anything else. No synchronizing instruction may depend on it.
 
@@ -31,6 +32,10 @@ Atom: TypeAlias = "tuple[Hashable, ...]"
 Terms: TypeAlias = "tuple[tuple[Atom, int], ...]"
 Base: TypeAlias = "tuple[Terms, int | None]"
 """The variable part of a comparison, and the number of the tile whose value it is (None: of the whole launch)."""
+
+
+ANY = "any"
+"""First item of the symbol of a value that may be negative."""
 
 
 class Unknown:
@@ -85,6 +90,15 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Strided:
+    """The induction variable of a loop from a symbol by a symbol, such as a tile: `lower + step * counter`."""
+
+    counter: Counter
+    lower: int | Linear
+    step: int | Linear
+
+
+@dataclass(frozen=True)
 class Accumulator:
     """Registers written by the wgmma with this number, of one warp. `whole`: all of them, in order."""
 
@@ -123,7 +137,7 @@ class Argument:
     path: tuple[int, ...] = ()
 
 
-Value: TypeAlias = "int | Lanes | Linear | Counter | Accumulator | Struct | Argument | Unknown"
+Value: TypeAlias = "int | Lanes | Linear | Counter | Strided | Accumulator | Struct | Argument | Unknown"
 
 
 def uniform(values: Lanes) -> int | Lanes:

@@ -2,10 +2,11 @@
 
     python test/oracle/prove_fuzz.py --count 200 --seed 1
 
-Each case is a producer-consumer ring with a random number of stages, perhaps a defect, and up to two random mutations
-of its lowered code (a synchronizing op dropped, moved or weakened). A proved case must run without a report at every
-tried size, with all schedules. The prover itself reproduces the refuted ones. The exit status is 1 for a
-proof that a run contradicts, and for a draw with fewer than a tenth of either verdict.
+Each case is one of the protocols of `rings.py` (mbarriers, TMA, cp.async, named barriers) with a random number of
+stages, perhaps a defect, and up to two random mutations of its lowered code (a synchronizing op dropped, moved or
+weakened). A proved case must run without a report at every tried size, with all schedules, and no interleaving of its
+steps may reach a violation (`prove_exhaustive.py`). The prover itself reproduces the refuted ones. The exit status is
+1 for a proof that a run or an interleaving contradicts, and for a draw with fewer than a tenth of either verdict.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import argparse
 import collections
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import cast
 
 from mutations import find, mutated, mutations
+from prove_exhaustive import TooMany, check
 from xdsl.dialects.builtin import ModuleOp
 
 import cute_dialect.lang as cute
@@ -29,43 +32,65 @@ from cute_dialect.runtime.launch import CompiledModule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "prove"))
 
-from rings import DEFECTS, arrays, ring
-
-KERNEL = "ring_kernel"
+from rings import FAMILIES
 
 
-def run(compiled: CompiledModule, module: ModuleOp, columns: int, schedule: str) -> None:
-    """Run a module on an array with this many columns. Raises InterpError for a report."""
-    call = CompiledModule(compiled.artifact, lambda _: module).kernel("launch")
-    call(*arrays(columns), device="cpu", checks=("race", "uninit"), schedule=schedule, seed=1)
+@dataclass(frozen=True)
+class Protocol:
+    """A compiled protocol, and its arguments for a number of steps."""
+
+    compiled: CompiledModule
+    arguments: Callable[[int], tuple[object, ...]]
+
+    @property
+    def kernel(self) -> str:
+        """Name of the kernel."""
+        return self.compiled.names[0]
+
+    def run(self, module: ModuleOp, steps: int, schedule: str) -> None:
+        """Run a mutated module for a number of steps. Raises InterpError for a report."""
+        call = CompiledModule(self.compiled.artifact, lambda _: module).kernel("launch")
+        call(*self.arguments(steps), device="cpu", checks=("race", "uninit"), schedule=schedule, seed=1)
 
 
-def judge(random: Random, compiled: dict[tuple[int, str], CompiledModule]) -> tuple[Proof, str, str]:
-    """Draw a protocol. Return the verdict, the protocol, and a report that contradicts a proof (empty: none)."""
-    stages, defect = random.randint(1, 3), random.choice((*[""] * 12, *DEFECTS))
-    key = (stages, defect)
+def draw(random: Random, compiled: dict[tuple[str, int, str], Protocol]) -> tuple[Protocol, ModuleOp, int, str]:
+    """Return a protocol, its mutated module, its number of stages, and a description."""
+    build, defects, arguments = random.choice(FAMILIES)
+    stages, defect = random.randint(2, 3), random.choice((*[""] * 12, *defects))
+    key = (build.__name__, stages, defect)
     if key not in compiled:
-        kind = cute.compile(ring(stages, defect), *arrays(2), device="cpu")
-        compiled[key] = kind.kernel(cpu=True).module
+        kind = cute.compile(build(stages, defect), *arguments(2), device="cpu")
+        compiled[key] = Protocol(kind.kernel(cpu=True).module, arguments)
     one = compiled[key]
-    module = cast(ModuleOp, one.lowered(KERNEL))
-    name = f"{stages} stages, {defect or 'no defect'}"
+    module = cast(ModuleOp, one.compiled.lowered(one.kernel))
+    name = f"{build.__name__}, {stages} stages, {defect or 'no defect'}"
     for _ in range(random.choice((0, 1, 1, 2))):
-        found = [m for m in mutations(find(module, KERNEL)) if m.kind != "bound"]
-        chosen = random.choice(found)
-        module = mutated(module, KERNEL, chosen)
+        chosen = random.choice([m for m in mutations(find(module, one.kernel)) if m.kind != "bound"])
+        module = mutated(module, one.kernel, chosen)
         name += f", {chosen.kind} {chosen.what} (op {chosen.place})"
+    return one, module, stages, name
+
+
+def judge(one: Protocol, module: ModuleOp, stages: int) -> tuple[Proof, str]:
+    """Return the verdict on a protocol, and a report that contradicts a proof (empty: none)."""
     sizes = range(1, 2 * stages + 4)
-    candidates = [(f"{n} columns", lambda schedule, n=n: run(one, module, n, schedule)) for n in reversed(sizes)]
-    proof = prove(module, KERNEL, candidates, seconds=20)
-    if proof:
-        for n in sizes:
-            for schedule in SCHEDULES:
-                try:
-                    run(one, module, n, schedule)
-                except InterpError as e:
-                    return proof, name, f"{n} columns, {schedule}: {str(e).splitlines()[0]}"
-    return proof, name, ""
+    candidates = [(f"{n} steps", lambda schedule, n=n: one.run(module, n, schedule)) for n in reversed(sizes)]
+    proof = prove(module, one.kernel, candidates, seconds=20)
+    if not proof:
+        return proof, ""
+    try:
+        violation, _ = check(module, one.kernel, stages + 2)
+    except TooMany:
+        violation = None
+    if violation is not None:
+        return proof, f"an interleaving of at most {stages + 2} steps: {violation.text}"
+    for n in sizes:
+        for schedule in SCHEDULES:
+            try:
+                one.run(module, n, schedule)
+            except InterpError as e:
+                return proof, f"{n} steps, {schedule}: {str(e).splitlines()[0]}"
+    return proof, ""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,10 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--verbose", action="store_true", help="print a line per protocol")
     options = parser.parse_args(argv)
     random, counts, wrong = Random(options.seed), collections.Counter[str](), 0
-    compiled: dict[tuple[int, str], CompiledModule] = {}
+    compiled: dict[tuple[str, int, str], Protocol] = {}
     started = time.process_time()
     for _ in range(options.count):
-        proof, name, report = judge(random, compiled)
+        one, module, stages, name = draw(random, compiled)
+        proof, report = judge(one, module, stages)
         counts[proof.verdict] += 1
         if report:
             wrong += 1

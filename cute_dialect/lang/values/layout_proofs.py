@@ -415,6 +415,8 @@ def _name(value: SSAValue, place: str) -> str:
     """Return the name of a source in messages: that of the argument, and the mode."""
     from xdsl.ir import BlockArgument
 
+    from cute_dialect.interp.errors import location_text  # late: start-up
+
     if value.name_hint is not None:
         return value.name_hint + place
     if isinstance(value, BlockArgument):
@@ -422,7 +424,8 @@ def _name(value: SSAValue, place: str) -> str:
     kind, register, axis = value.owner.name.rpartition("sreg.")[0], *value.owner.name.split(".")[-2:]
     if kind and register in _REGISTERS:
         return f"{_REGISTERS[register]}().{axis}"
-    return f"a value of {axis}{place}"
+    at = location_text(value.owner)
+    return f"the value computed at {at}{place}" if at else f"a result of {axis}{place}"
 
 
 _REGISTERS = {"tid": "thread_idx", "ctaid": "block_idx", "ntid": "block_dim", "nctaid": "grid_dim"}

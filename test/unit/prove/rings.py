@@ -1,4 +1,8 @@
-"""Producer-consumer rings of the language, correct or with one defect, for tests of the protocol prover."""
+"""Small protocols of the language, correct or with one defect, for tests of the protocol prover.
+
+`ring` moves rows with mbarriers, `tma_ring` with TMA copies, `copy_pipeline` with cp.async and barriers of the block,
+and `handoff` with two named barriers.
+"""
 
 # ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
 
@@ -10,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import cute_dialect.lang as cute
+from cute_dialect.lang.nvgpu import cpasync
 
 DEFECTS = (
     "no wait for full", "no wait for empty", "early release", "no release", "wrong phase", "wrong count", "late full",
@@ -71,3 +76,155 @@ def arrays(columns: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return an input and an output of `columns` steps."""
     x = np.arange(32 * columns, dtype=np.float32).reshape(32, columns)
     return x, np.zeros_like(x)
+
+
+TMA_DEFECTS = ("one arrival fewer", "bytes more", "bytes fewer", "no proxy fence", "wrong phase", "no release")
+
+
+def tma_ring(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function that loads tiles of 8x32 by TMA. The reader also writes into each stage."""
+    expected = 1024 + {"bytes more": 16, "bytes fewer": -16}.get(defect, 0)
+
+    @cute.kernel
+    def tma_kernel(tma_x: Any, y: cute.Tensor, steps: cute.Int32):
+        load, X = tma_x
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        slots = cute.smem_tensor(cute.Float32, cute.make_layout((8, 32, stages), stride=(32, 1, 256)), 128)
+        full = cute.arch.alloc_smem(cute.Int64, stages, 8)
+        empty = cute.arch.alloc_smem(cute.Int64, stages, 8)
+        if tid == 0:
+            for i in cute.range_constexpr(stages):
+                cute.arch.mbarrier_init(full + i, 1)
+                cute.arch.mbarrier_init(empty + i, 31 if defect == "one arrival fewer" else 32)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        tiles, whole = cute.flat_divide(X, (8, 32)), cute.make_layout(1)
+        ts, tg = cpasync.tma_partition(load, 0, whole, cute.group_modes(slots, 0, 2), cute.group_modes(tiles, 0, 2))
+        slot, phase = cute.Int32(0), cute.Int32(0)
+        if warp == 0:
+            if cute.arch.elect_one():
+                for k in range(steps):
+                    cute.arch.mbarrier_wait(empty + slot, phase if defect == "wrong phase" else phase ^ 1)
+                    cute.arch.mbarrier_arrive_and_expect_tx(full + slot, expected)
+                    cute.copy(load, tg[None, 0, k], ts[None, slot], tma_bar_ptr=full + slot)
+                    slot += 1
+                    if slot == stages:
+                        slot = cute.Int32(0)
+                        phase = phase ^ 1
+        else:
+            for k in range(steps):
+                cute.arch.mbarrier_wait(full + slot, phase)
+                y[lane, k] = slots[0, lane, slot]
+                slots[1, lane, slot] = 1.0
+                if defect != "no proxy fence":
+                    cute.arch.fence_proxy("async.shared", space="cta")
+                if defect != "no release":
+                    cute.arch.mbarrier_arrive(empty + slot)
+                slot += 1
+                if slot == stages:
+                    slot = cute.Int32(0)
+                    phase = phase ^ 1
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, "m", "n"], y: cute.Tensor[None, 32, "k"]):
+        box = cute.make_layout((8, 32), stride=(32, 1))
+        atom = cpasync.make_tiled_tma_atom(cpasync.G2S(), x, box, (8, 32))
+        tma_kernel(atom, y, y.shape[1]).launch(grid=1, block=64)
+
+    return launch
+
+
+def tma_arrays(columns: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the arguments of `tma_ring` for a number of steps."""
+    return np.ones((8, 32 * columns), np.float32), np.zeros((32, columns), np.float32)
+
+
+COPY_DEFECTS = ("no barrier", "one group too many in flight", "no commit", "copy before the barrier")
+
+
+def copy_pipeline(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function whose 64 threads prefetch rows with cp.async, `stages` - 1 steps ahead."""
+
+    @cute.kernel
+    def copy_kernel(x: cute.Tensor, y: cute.Tensor):
+        tid = cute.arch.thread_idx().x
+        memory = cute.arch.alloc_smem(cute.Float32, 256 * stages, 16)
+        slots = cute.make_tensor(memory, cute.make_layout((stages, 64, 4), stride=(256, 4, 1)))
+        atom = cute.make_copy_atom(cpasync.CopyG2SOp(), cute.Float32, num_bits_per_copy=128)
+        steps, ahead = x.shape[0], stages - 1
+        for i in cute.range_constexpr(ahead):
+            if i < steps:
+                cute.copy(atom, x[i, tid, None], slots[i, tid, None])
+            cute.arch.cp_async_commit_group()
+        read, write = cute.Int32(0), cute.Int32(ahead)
+        for k in range(steps):
+            if defect == "copy before the barrier" and k + ahead < steps:
+                cute.copy(atom, x[k + ahead, tid, None], slots[write, tid, None])
+            cute.arch.cp_async_wait_group(ahead - 1 + (defect == "one group too many in flight"))
+            if defect != "no barrier":
+                cute.arch.sync_threads()
+            if defect != "copy before the barrier" and k + ahead < steps:
+                cute.copy(atom, x[k + ahead, tid, None], slots[write, tid, None])
+            if defect != "no commit":
+                cute.arch.cp_async_commit_group()
+            y[k, tid] = slots[read, 63 - tid, 0]
+            read = cute.Int32(0) if read == stages - 1 else read + 1
+            write = cute.Int32(0) if write == stages - 1 else write + 1
+        cute.arch.cp_async_wait_group(0)
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, "n", 64, 4], y: cute.Tensor[None, "n", 64]):
+        copy_kernel(x, y).launch(grid=1, block=64)
+
+    return launch
+
+
+def copy_arrays(rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the arguments of `copy_pipeline` for a number of steps."""
+    return np.ones((rows, 64, 4), np.float32), np.zeros((rows, 64), np.float32)
+
+
+HANDOFF_DEFECTS = ("wrong count", "no second barrier", "one barrier", "arrive first")
+
+
+def handoff(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function whose warps hand `stages` rows over with one pair of named barriers per row."""
+    count = 96 if defect == "wrong count" else 64
+
+    @cute.kernel
+    def handoff_kernel(x: cute.Tensor, y: cute.Tensor):
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        slots = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32 * stages, 16), cute.make_layout((32, stages)))
+        for k in range(x.shape[1]):
+            for s in cute.range_constexpr(stages):
+                full, empty = 1 + s, 1 + s if defect == "one barrier" else 8 + s
+                if warp == 0:
+                    if k > 0 and defect != "no second barrier":
+                        cute.arch.barrier(barrier_id=empty, number_of_threads=count)
+                    if defect == "arrive first":
+                        cute.arch.barrier_arrive(barrier_id=full, number_of_threads=count)
+                    slots[lane, s] = x[lane, k]
+                    if defect != "arrive first":
+                        cute.arch.barrier_arrive(barrier_id=full, number_of_threads=count)
+                else:
+                    cute.arch.barrier(barrier_id=full, number_of_threads=count)
+                    y[lane, k] = slots[lane, s]
+                    if k + 1 < x.shape[1] and defect != "no second barrier":
+                        cute.arch.barrier_arrive(barrier_id=empty, number_of_threads=count)
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        handoff_kernel(x, y).launch(grid=1, block=64)
+
+    return launch
+
+
+FAMILIES: tuple[tuple[Callable[..., Any], tuple[str, ...], Callable[[int], tuple[Any, ...]]], ...] = (
+    (ring, DEFECTS, arrays),
+    (tma_ring, TMA_DEFECTS, tma_arrays),
+    (copy_pipeline, COPY_DEFECTS, copy_arrays),
+    (handoff, HANDOFF_DEFECTS, arrays),
+)
+"""Functions that return a host function, their defects, and functions that return arguments for a number of steps."""

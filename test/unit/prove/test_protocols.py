@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
@@ -20,8 +21,11 @@ from cute_dialect.prove.values import Counter, Linear, symbol
 from cute_dialect.tools import cute_prove
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 
-from rings import DEFECTS, arrays, ring
+import prove_table
+from prove_exhaustive import check
+from rings import DEFECTS, FAMILIES, arrays, ring
 
 PROBLEMS = [arrays(n) for n in (7, 4, 1, 2)]
 
@@ -188,3 +192,121 @@ def test_the_program_proves_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert cute_prove.main([str(file), "--kernel", "no_such"]) == 3
     assert "no such kernel" in capsys.readouterr().err
     assert cute_prove.main([str(tmp_path / "none.mlir")]) == 3
+
+
+@pytest.mark.parametrize(("build", "arguments"), [(f, a) for f, _, a in FAMILIES[1:]])
+def test_a_correct_protocol_is_proved(build: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]):
+    (proof,) = cute.testing.prove(build(3), arguments(2))
+    assert proof, str(proof)
+    assert proof.states >= 6 and f", in {proof.states} states" in str(proof)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("build", "defect", "arguments"), [(f, d, a) for f, defects, a in FAMILIES for d in defects])
+def test_a_defect_of_a_protocol_is_refuted(
+    build: Callable[..., Any], defect: str, arguments: Callable[[int], tuple[Any, ...]]
+):
+    problems = [arguments(n) for n in (7, 4, 1, 2)]
+    (proof,) = cute.testing.prove(build(2, defect), problems[0], problems=problems[1:])
+    assert proof.verdict == "refuted", str(proof)
+    compiled = cute.compile(build(2, defect), *arguments(2), device="cpu").kernel(cpu=True).module
+    violation, _ = check(cast(ModuleOp, compiled.lowered()), compiled.names[0], 4)
+    assert violation is not None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("build", "arguments"), [(f, a) for f, _, a in FAMILIES])
+def test_no_interleaving_of_a_proved_protocol_is_wrong(
+    build: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
+):
+    compiled = cute.compile(build(2), *arguments(2), device="cpu").kernel(cpu=True).module
+    violation, states = check(cast(ModuleOp, compiled.lowered()), compiled.names[0], 4)
+    assert violation is None and states > 100
+
+
+def guarded(guard: str) -> Any:
+    """Return a host function with accesses, or a barrier, under a condition that memory decides."""
+
+    @cute.kernel
+    def guarded_kernel(x: cute.Tensor, y: cute.Tensor):
+        lane = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        s[lane] = 0.0
+        if guard != "no barrier":
+            cute.arch.sync_warp()
+        if x[lane] > 0:
+            s[31 - lane] = x[lane]
+            if guard == "barrier inside":
+                cute.arch.sync_warp()
+        if guard != "no second barrier":
+            cute.arch.sync_warp()
+        if x[lane] > 1:
+            y[lane] = s[lane]
+
+    @cute.jit
+    def launch(x: cute.Tensor, y: cute.Tensor):
+        guarded_kernel(x, y).launch(grid=1, block=32)
+
+    return launch
+
+
+@pytest.mark.parametrize(
+    ("guard", "verdict", "reason"),
+    [
+        ("", "proved", ""),
+        ("no barrier", "refuted", "the store writes shared memory byte 124"),
+        ("no second barrier", "refuted", "the load reads shared memory byte 0"),
+        ("barrier inside", "not proved", "a branch depends on a value that is not known"),
+    ],
+)
+def test_an_access_under_an_unknown_condition(guard: str, verdict: str, reason: str):
+    x = np.arange(32, dtype=np.float32)
+    (proof,) = cute.testing.prove(guarded(guard), (x, np.zeros_like(x)))
+    assert proof.verdict == verdict and proof.reason.startswith(reason), str(proof)
+
+
+def test_each_lane_may_run_a_loop_of_its_own_length():
+    @cute.kernel
+    def rows(x: cute.Tensor, y: cute.Tensor, fixed: cute.Constexpr):
+        tid = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 80, 16), cute.make_layout(80))
+        for i in range(tid, 80, 32):  # 2 or 3 elements
+            s[i] = x[i]
+        if fixed:
+            cute.arch.sync_warp()
+        for i in range(tid, 80, 32):
+            y[i] = s[79 - i]
+
+    @cute.jit
+    def launch(x: cute.Tensor, y: cute.Tensor, fixed: cute.Constexpr):
+        rows(x, y, fixed).launch(grid=1, block=32)
+
+    x = np.arange(80, dtype=np.float32)
+    assert cute.testing.prove(launch, (x, np.zeros_like(x), True))[0]
+    (proof,) = cute.testing.prove(launch, (x, np.zeros_like(x), False))
+    assert proof.verdict == "refuted" and "not ordered after the write of warp 0" in proof.reason
+
+
+def test_a_product_that_only_small_sizes_keep_in_range_is_an_assumption():
+    @cute.kernel
+    def rows(x: cute.Tensor, y: cute.Tensor):
+        lane = cute.arch.thread_idx().x
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        for k in range(x.shape[1]):
+            cute.arch.sync_warp()
+            s[lane] = x[lane, k]
+            if k * 65536 >= 0:
+                cute.arch.sync_warp()
+            y[lane, k] = s[31 - lane]
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        rows(x, y).launch(grid=1, block=32)
+
+    (proof,) = cute.testing.prove(launch, arrays(2))
+    assert proof and proof.assumed == ("65536*x.shape[1] fits in 32 bits",), str(proof)
+
+
+@pytest.mark.slow
+def test_the_table_of_the_examples_is_true():
+    assert prove_table.published() == prove_table.table(sorted(prove_table.EXAMPLES.glob("*.mlir")))
