@@ -135,9 +135,13 @@ class Sm120Config(NamedTuple):
                 f"element {self.element!r} is not supported; use f16, bf16, {FP4}, or two of {', '.join(_FP8)}"
             )
         scalings = {"f16": ("",), "bf16": ("",), FP4: ("mx", "nv")}.get(a, ("", "mx"))
-        if self.scaling not in scalings or (self.scaling and (self.epilogue.active or self.batch)):
+        other = self.epilogue not in (Epilogue(), Epilogue(bias="n"))
+        if self.scaling not in scalings or (self.scaling and (other or self.batch)):
             known = " or ".join(repr(x) for x in scalings)
-            raise ValueError(f"scaling={self.scaling!r} of {a}: use {known}, without a batch or an epilogue")
+            raise ValueError(
+                f"scaling={self.scaling!r} of {a}: use {known}, without a batch or an epilogue other than a bias per "
+                "column"
+            )
         if BITS[self.stored[0]] == 8 and self.majors != ("k", "k"):
             raise ValueError(f"majors are {self.majors}; 8-bit and 4-bit operands must be contiguous along K")
         if self.result not in ("f16", "bf16", "f32"):
@@ -200,6 +204,7 @@ def launch_scaled(
     scale_a: cute.Tensor,
     scale_b: cute.Tensor,
     config: cute.Constexpr[Sm120Config] = DEFAULT,
+    bias: cute.Tensor | None = None,
 ):
     """Launch one block per tile of C, with scale factors of A and B.
 
@@ -207,6 +212,7 @@ def launch_scaled(
         A, B, C: matrices (M, K), (N, K) and (M, N); f4E2M1FN matrices are bytes (M, K/2) and (N, K/2).
         scale_a, scale_b: factors (M, K/V) and (N, K/V), of type f8E8M0FNU ("mx") or f8E4M3FN ("nv"), or their bytes.
         config: the kernel; its ``scaling`` is "mx" (V = 32) or "nv" (V = 16).
+        bias: vector (N), for a configuration whose epilogue has a bias.
     """
     _check_scaling(config, are_given=True)
     factor = _FACTORS[config.scaling]
@@ -222,7 +228,14 @@ def launch_scaled(
         assert x.shape[1] == cute.ceil_div(A.shape[1] * config.packed, VECTORS[config.scaling]), (
             f"{name} must have one column per {VECTORS[config.scaling]} of K"
         )
-    _launch(A, B, C, (scale_a, scale_b), Addends(), config)
+    if (bias is not None) != bool(config.epilogue.bias):
+        what = "omit bias" if bias is not None else "pass bias"
+        raise ValueError(
+            f"launch_scaled: the epilogue has bias={config.epilogue.bias!r}; {what}, or change the epilogue"
+        )
+    addends = Addends(None, bias)
+    config.epilogue.check_shapes(C, addends, pairs=False)
+    _launch(A, B, C, (scale_a, scale_b), addends, config)
 
 
 def _check_scaling(c: Sm120Config, *, are_given: bool) -> None:
@@ -479,6 +492,9 @@ def sm120_gemm_text(config: Sm120Config | None = None) -> cute.Compiled:
     target = cute.Tensor[number(c.result), rows]
     if c.scaling:
         factors_of_rows = cute.Tensor[cute.Uint8, "(?,?):(?,1)"]
-        return cute.trace(launch_scaled, a, b, target, scale_a=factors_of_rows, scale_b=factors_of_rows, config=c)
+        behind = c.epilogue.arguments(c.result, vectors=False)
+        return cute.trace(
+            launch_scaled, a, b, target, scale_a=factors_of_rows, scale_b=factors_of_rows, **behind, config=c
+        )
     behind = c.epilogue.arguments(c.result, batch=c.batch, vectors=False)
     return cute.trace(launch, a, b, target, **behind, config=c)

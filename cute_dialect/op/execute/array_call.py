@@ -38,11 +38,12 @@ class RowKernel(NamedTuple):
     make: Callable[..., str]
     args: tuple[Any, ...]
     host: str = "launch"
+    target: str = ""  # chip for which the kernel is compiled, "" for the default
 
     @property
     def chip(self) -> str:
-        """The default chip."""
-        return ""
+        """The chip, "" for the default."""
+        return self.target
 
     def text(self) -> str:
         """Return the source text of the kernel."""
@@ -59,7 +60,8 @@ def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) ->
     ``elsewhere`` compiles it in another process, ``cpu`` for the interpreter.
     """
     text = partial(kernel.make, *kernel.args)
-    return compiled_kernel(kernel.name, text, key=kernel.name, elsewhere=elsewhere, cpu=cpu)
+    chip = kernel.chip or None
+    return compiled_kernel(kernel.name, text, key=kernel.name, chip=chip, elsewhere=elsewhere, cpu=cpu)
 
 
 def check_elements(call: str, found: Mapping[str, str], allowed: Sequence[str], others: Sequence[str] = ()) -> None:

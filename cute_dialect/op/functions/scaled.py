@@ -25,6 +25,7 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
+from cute_dialect.op.functions.block_scaled import block_scaled_mm, is_block_scaled
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
@@ -71,11 +72,13 @@ def scaled_mm(
     By default tensor cores accumulate blocks of 128 along K, and f32 additions sum the blocks.
 
     Args:
-        a: (M, K), e4m3 or e5m2.
-        b: (K, N), e4m3 or e5m2.
+        a: (M, K), e4m3 or e5m2; with scales of 32 or 16 also float4_e2m1fn_x2 or uint8, (M, K / 2) of two e2m1 each.
+        b: (K, N), likewise.
         scale_a, scale_b: f32, or float8_e8m0fnu of torch or ml_dtypes, with any strides.  The shapes are: one element
             (``"tensor"``); (M, 1) and (1, N) (``"row"``); (M, K / 128) and (N / 128, K / 128), rounded up
-            (``"block"``); or (M, K / 128) and (N, K / 128) (``"block1x128"``, which ``"block"`` accepts, too).
+            (``"block"``); or (M, K / 128) and (N, K / 128) (``"block1x128"``, which ``"block"`` accepts, too).  On
+            sm_120 and sm_121 and the CPU also (M, K / 32) and (N, K / 32) of float8_e8m0fnu (``"block1x32"``), or for
+            e2m1 (M, K / 16) and (N, K / 16) of e4m3 (``"block1x16"``), or vectors in torch's blocks of 128 x 4.
         recipe: one of these names, or one for each operand; default: determined by the shapes.
         bias: a per-column vector.
         dtype: type of the result without ``out``; default: bf16.
@@ -110,6 +113,11 @@ def _scaled(
     dtype: object, fast: bool, scale_out: Any, device: object, stream: object, run: Interpreted,
 ) -> Any:  # fmt: skip
     """Compute a :func:`scaled_mm` that is not cached."""
+    if is_block_scaled(a, scale_a, recipe):
+        if scale_out is not None:
+            raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
+        operands = (a, b, scale_a, scale_b)
+        return block_scaled_mm("scaled_mm", operands, recipe, bias, out, dtype, device, stream, run)
     of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")

@@ -93,7 +93,7 @@ def _recipes(
 
 
 def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, int]) -> None:
-    """Raise UnsupportedError for scales of blocks of 32 or 16 along K, which need Blackwell.
+    """Raise UnsupportedError for scales of blocks of 32 or 16 along K that a call does not support.
 
     The scales may also have torch's layout for Blackwell, tiles of 128 by 4.
 
@@ -106,8 +106,8 @@ def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, in
         tiled = -(-rows // 128) * 128 * (-(-blocks // 4) * 4)
         if blocks > -(-k // _BLOCK) and shape in ((rows, blocks), (blocks, rows), (tiled,)):
             raise UnsupportedError(
-                f"{call}: {name} has shape {shape}, scales of blocks of {width} along K, which need Blackwell "
-                f"(sm_100); use one scale per matrix, per row, or per block of {_BLOCK} along K"
+                f"{call}: {name} has shape {shape}, scales of blocks of {width} along K; use scaled_mm with "
+                f"scales of {EXPONENTS}, or one scale per matrix, per row, or per block of {_BLOCK} along K"
             )
 
 

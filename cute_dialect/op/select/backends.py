@@ -65,7 +65,10 @@ class Backend(NamedTuple):
         """Raise UnsupportedError if a GPU does not run the kernels; ``call`` is the name of the function."""
         if not self.runs_on(capability):
             (major, minor), where = capability, f"{call}: " if call else ""
-            cure = 'use kernel_cc=80, or device="cpu"' if self.specific else 'use device="cpu"'
+            plan = call.partition(".")[0] if call[:1].isupper() else ""
+            chips = [b.chip for b in UNMEASURED if b.runs_on(capability) and plan in ("", "Gemm")] or [MMA_SYNC.chip]
+            cure = f'use {"" if plan else "op.Gemm with "}kernel_cc={chips[0]}, or device="cpu"'
+            cure = cure if self.specific else 'use device="cpu"'
             raise UnsupportedError(
                 f"{where}{self.name} kernels need sm_{self.chip}, but the GPU is sm_{major}{minor}; {cure}"
             )

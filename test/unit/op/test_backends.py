@@ -47,7 +47,9 @@ def test_a_comparison_is_found(tmp_path: Path) -> None:
 def test_a_gpu_of_another_generation() -> None:
     WGMMA.check_gpu((9, 0))
     MMA_SYNC.check_gpu((12, 0))
-    with pytest.raises(UnsupportedError, match="run: wgmma kernels need sm_90, but the GPU is sm_100; use kernel_cc"):
+    with pytest.raises(
+        UnsupportedError, match=r"run: wgmma kernels need sm_90, but the GPU is sm_100; use op\.Gemm with kernel_cc=100"
+    ):
         WGMMA.check_gpu((10, 0), "run")
     with pytest.raises(UnsupportedError, match=r"^mma\.sync kernels need sm_80, but the GPU is sm_75; "):
         MMA_SYNC.check_gpu((7, 5))

@@ -58,6 +58,7 @@ MEMORY = half(3, 512, 512)
 ACTIVATIONS = ", ".join(PLAIN)
 EXPERTS, ZEROS = half(2, 64, 256), np.zeros((128, 256), np.float16)
 A8, B8 = (np.zeros(shape, ml_dtypes.float8_e4m3fn) for shape in ((128, 256), (256, 256)))
+E8, E8B = (np.ones((rows, 8), np.uint8).view(ml_dtypes.float8_e8m0fnu) for rows in (128, 256))
 ONES = np.ones((256, 2), np.float32)
 IMAGE, FILTER = half(1, 8, 8, 16), half(16, 1, 1, 16)
 _PIXELS = half(1040)
@@ -193,11 +194,30 @@ CASES: list[Case] = [
      "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     # epilogues
     (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: scale_a has shape (128, 8), scales of blocks of 32 along K, which need Blackwell (sm_100); use one "
-     "scale per matrix, per row, or per block of 128 along K"),
+     "scaled_mm: scale_a has shape (128, 8), scales of blocks of 32 along K; use scaled_mm with scales of "
+     "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"),
     (op.scaled_mm, (A8, B8, np.ones((128 * 16,), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: scale_a has shape (2048,), scales of blocks of 16 along K, which need Blackwell (sm_100); use one "
-     "scale per matrix, per row, or per block of 128 along K"),
+     "scaled_mm: scale_a has shape (2048,), scales of blocks of 16 along K; use scaled_mm with scales of "
+     "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"),
+    (op.scaled_mm, (A8, B8, E8, np.ones((255, 8), np.uint8).view(E8.dtype)), {}, op.ShapeError,
+     "scaled_mm: scale_b has shape (255, 8); pass (256, 8), one scale per row and 32 elements along K, or (2048,), "
+     "blocks of 128 x 4 scales"),
+    (op.scaled_mm, (A8, B8[:128], E8, E8), {}, op.ShapeError,
+     "scaled_mm: a has shape (128, 256) and b has shape (128, 256); pass (M, K) and (K, N)"),
+    (op.scaled_mm, (A8, B8, E8, np.ones((256, 8), np.float32)), {}, op.DtypeError,
+     "scaled_mm: a, b, scale_a and scale_b have dtypes f8E4M3FN, f8E4M3FN, float8_e8m0fnu, f32; pass f8E4M3FN or "
+     "f8E5M2 with scales of float8_e8m0fnu, or float4_e2m1fn_x2 (or uint8 of two elements) with scales of "
+     "float8_e8m0fnu or f8E4M3FN"),
+    (op.scaled_mm, (A8, 1, E8, E8), {"recipe": "block1x32"}, op.DtypeError,
+     "scaled_mm: b is of type int; pass an array"),
+    (op.scaled_mm, (A8, B8, E8, E8), {"recipe": "block1x16"}, op.UnsupportedError,
+     "scaled_mm: recipe='block1x16' is not supported for f8E4M3FN with scales of float8_e8m0fnu; use 'block1x32'"),
+    (op.scaled_mm, (A8, B8, E8, E8B), {"scale_out": 2.0}, op.UnsupportedError,
+     "scaled_mm: scale_out is not supported with block scales; scale the result instead"),
+    (op.scaled_mm, (A8, B8, E8, E8B), {"dtype": "f8E4M3FN"}, op.DtypeError,
+     "scaled_mm: the result has dtype f8E4M3FN; use one of bf16, f16, f32, that of out"),
+    (op.scaled_mm, (A8, B8, E8, E8B), {"bias": half(256)}, op.DtypeError,
+     "scaled_mm: bias has dtype f16; it must have f32"),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), ONES[:128], np.stack([ONES, ONES]), [64, 128]), {},
      op.UnsupportedError, (
          "scaled_grouped_mm: scale_b of shape (2, 256, 2) is for blocks of 1 x 128, which are not supported; use "
@@ -205,8 +225,8 @@ CASES: list[Case] = [
      )),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
      op.UnsupportedError, (
-         "scaled_grouped_mm: scale_a has shape (128, 8), scales of blocks of 32 along K, which need Blackwell "
-         "(sm_100); use one scale per matrix, per row, or per block of 128 along K"
+         "scaled_grouped_mm: scale_a has shape (128, 8), scales of blocks of 32 along K; use scaled_mm with scales of "
+         "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"
      )),
     (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, (
         "mm: args has x, but there is no epilogue; pass epilogue"
@@ -323,7 +343,9 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)
-    assert str(e.value) == ('mm: wgmma kernels need sm_90, but the GPU is sm_86; use kernel_cc=80, or device="cpu"')
+    assert str(e.value) == (
+        'mm: wgmma kernels need sm_90, but the GPU is sm_86; use op.Gemm with kernel_cc=80, or device="cpu"'
+    )
     assert gemm_dispatch.here() == (gemm_dispatch.WITHOUT_GPU, 132)
 
     def none() -> None:
@@ -333,6 +355,15 @@ def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(op.DeviceError) as f:
         op.mm(A, B)
     assert str(f.value) == 'mm: no GPU was found; pass device="cpu" to run on the interpreter'
+
+
+def test_a_gpu_without_block_scales() -> None:
+    with pytest.raises(op.UnsupportedError) as e:
+        op.scaled_mm(A8, B8, E8, E8B)
+    assert str(e.value) == (
+        "scaled_mm: scales of blocks of 32 along K need sm_120 or sm_121, but the GPU is sm_90; use one scale per "
+        'matrix, per row, or per block of 128 along K, or device="cpu"'
+    )
 
 
 def test_options_of_the_interpreter() -> None:
