@@ -10,8 +10,8 @@ import pytest
 from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
-    "files": 755,
-    "lines": 224_722,
+    "files": 756,
+    "lines": 224_947,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
