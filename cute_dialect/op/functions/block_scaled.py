@@ -14,7 +14,7 @@ layout of torch, blocks of 128 rows x 4 scales, are copied to such matrices firs
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.sm120 import FP4, Sm120Config, sm120_gemm_text
@@ -81,7 +81,7 @@ def block_scaled_mm(
     device: object,
     stream: object,
     run: Interpreted,
-) -> Any:
+) -> Array:
     """Return ``(scale_a * a) @ (scale_b * b) + bias``.  ``operands`` are a, b, scale_a and scale_b."""
     scaling = _checked(call, operands, recipe)
     a, b, scale_a, scale_b = operands
@@ -146,7 +146,7 @@ def _chip_of(call: str, one: RowCall, scaling: Scaling) -> str:
     )
 
 
-def _checked(call: str, operands: tuple[Any, Any, Any, Any], recipe: object) -> Scaling:
+def _checked(call: str, operands: tuple[Array, Array, Array, Array], recipe: object) -> Scaling:
     """Return the scaling of a call.  Raises DtypeError, ShapeError, UnsupportedError."""
     a, b, *scales = operands
     for name, x in zip(("a", "b", "scale_a", "scale_b"), operands):
@@ -181,12 +181,12 @@ def _checked(call: str, operands: tuple[Any, Any, Any, Any], recipe: object) -> 
     return scaling
 
 
-def _bytes_of(x: Any) -> Any:
+def _bytes_of(x: Array) -> Array:
     """Return scales, or packed elements, as bytes."""
     return x.view("uint8" if type(x).__module__ == "numpy" else sys.modules["torch"].uint8)
 
 
-def _as_matrix(x: Any, rows: int, blocks: int) -> Any:
+def _as_matrix(x: Array, rows: int, blocks: int) -> Array:
     """Return scales as a matrix: those of torch are blocks of 128 rows x 4, with the rows m, m + 32, … together."""
     if len(x.shape) == 2:
         return x
