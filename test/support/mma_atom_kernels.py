@@ -40,7 +40,7 @@ TYPES = {
     "f64": cute.Float64, "f32": cute.Float32, "tf32": cute.TFloat32, "f16": cute.Float16, "bf16": cute.BFloat16,
     "f8E4M3FN": cute.Float8E4M3FN, "f8E5M2": cute.Float8E5M2, "i32": cute.Int32, "ui32": cute.Uint32,
     "i16": cute.Int16, "ui16": cute.Uint16, "i8": cute.Int8, "ui8": cute.Uint8, "i4": cute.Int4, "ui4": cute.Uint4,
-    "b1": cute.Boolean,
+    "b1": cute.Boolean, "f6E3M2FN": cute.Float6E3M2FN, "f6E2M3FN": cute.Float6E2M3FN, "f4E2M1FN": cute.Float4E2M1FN,
 }  # fmt: skip
 """Element type of the table -> type of the language."""
 
@@ -98,6 +98,15 @@ def descriptor(atom: MmaAtom, selector: int = 0) -> Any:
     majors = {"a_major_mode": atom.major_a, "b_major_mode": atom.major_b}
     saturate = atom.emit.kind in ("mma_sync", "mma_sp", "wgmma", "wgmma_sp") and bool(atom.emit["saturate"])
     group = {"instruction_shape": shape, "a_src": atom.source_a, **majors} if "wgmma" in atom.family else {}
+    match atom.family, dict(atom.emit.pieces).get("kind"):
+        case "mma_sync", "f8f6f4":
+            return warp.MmaF8F6F4Op(a, b, d, shape)
+        case "mma_sync", "mxf8f6f4":
+            return warp.MmaMXF8F6F4Op(a, b, d)
+        case "mma_sync", "mxf4":
+            return warp.MmaMXF4Op(a, d)
+        case "mma_sync", "mxf4nvf4":
+            return warp.MmaMXF4NVF4Op(a, d)
     match atom.family, atom.a:
         case "fma", _:
             return MmaUniversalOp(a)

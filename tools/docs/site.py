@@ -135,10 +135,24 @@ def _inline(text: object) -> str:
     return f"`{str(text).replace('|', chr(92) + '|')}`"
 
 
+@cache
+def _picture(name: str) -> str | None:
+    """Return the SVG text of an atom's picture, or None if it would have too many cells."""
+    try:
+        return draw(name).svg
+    except DrawingError:
+        return None
+
+
 def _entry(group: Sequence[Atom]) -> Iterator[str]:
     """Yield the lines for a picture and its atoms."""
     first = group[0]
-    yield from (f"## {first.name}", "", f"![{first.name}](../../pictures/atoms/{first.name}.svg)", "")
+    yield from (f"## {first.name}", "")
+    if _picture(first.name) is None:
+        yield "Too large for a picture; a narrower atom of the same kind shows the pattern."
+    else:
+        yield f"![{first.name}](../../pictures/atoms/{first.name}.svg)"
+    yield ""
     if isinstance(first, MmaAtom):
         yield from ("| (M,N,K) | A: (thread, value) | B | C |", "|---|---|---|---|")
         layouts = " | ".join(map(_inline, (first.layout_a, first.layout_b, first.layout_c)))
@@ -183,7 +197,9 @@ def atom_pictures() -> Iterator[tuple[str, str]]:
     """Yield the names and SVG texts of the pictures."""
     for atoms in families().values():
         for group in alike(atoms):
-            yield group[0].name, draw(group[0].name).svg
+            svg = _picture(group[0].name)
+            if svg is not None:
+                yield group[0].name, svg
 
 
 def atoms_text() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -93,7 +94,8 @@ def _commands() -> list[str]:
 
 @pytest.mark.slow
 def test_commands(tmp_path: Path) -> None:
-    (tmp_path / "test").symlink_to(ROOT / "test")
+    for folder in ("examples", "test"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     said = ""
     for command in _commands():
         if "--emit=cubin" in command:
@@ -102,14 +104,16 @@ def test_commands(tmp_path: Path) -> None:
             except PtxasMissing:
                 continue
         line = re.sub(r"^cute-(opt|run)", rf"{sys.executable} -m cute_dialect.tools.cute_\1", command)
+        line = re.sub(r"^python\b", sys.executable, line)
         done = subprocess.run(
             ["bash", "-c", line],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
-            env={"PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, f"{command}\n{said}"
+        said += done.stdout + done.stderr
+        is_wrong = "--break" in command or "--bug" in command
+        assert done.returncode == is_wrong, f"{command}\n{done.stderr}"
     assert "check   gemm: ok" in said

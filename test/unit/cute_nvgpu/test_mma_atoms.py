@@ -34,7 +34,14 @@ def test_language_descriptor_matches_the_table(case: MmaCase) -> None:
 
 @pytest.mark.slow
 def test_every_row_of_the_table_has_a_descriptor() -> None:
-    rows = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
+    """All but those of sm_120 with 2:4 sparsity, or with E8M0 factors of ``mxf4nvf4``, which the language lacks."""
+    atoms = [atom for atom in (ATOMS[name] for name in ATOMS) if isinstance(atom, MmaAtom)]
+    rows = [
+        atom
+        for atom in atoms
+        if not (atom.arch.startswith("sm_120") and atom.family == "mma_sp")
+        and not (dict(atom.emit.pieces).get("kind") == "mxf4nvf4" and "UE8M0" in atom.name)
+    ]
     made = [cute.make_mma_atom(descriptor(row)).type.row for row in rows]  # type: ignore[attr-defined]
     # An atom that two GPU generations share is listed once, under the older generation.
     assert all(m.name.partition("_")[2] == row.name.partition("_")[2] for m, row in zip(made, rows))

@@ -82,7 +82,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 }
 """Program -> its arguments and how its output begins."""
 
-WITHOUT_DEVICE = ("call_from_c.py", "descriptors.py", "layouts.py")
+WITHOUT_DEVICE = ("call_from_c.py", "descriptors.py", "dynamic_tiles.py", "layouts.py")
 
 
 SLOW = (

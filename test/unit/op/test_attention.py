@@ -289,7 +289,7 @@ def test_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             lambda: op.Attention(element="f32", head_size=64),
             op.DtypeError,
-            "use bf16 or f16",
+            "use one of bf16, f16, f8E4M3FN, f8E5M2",
         ),
         (lambda: op.Attention(element="f16", head_size=12), op.UnsupportedError, "head size 12 is not supported"),
         (

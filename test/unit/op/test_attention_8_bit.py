@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import ml_dtypes
@@ -216,10 +217,12 @@ def test_explanation() -> None:
 
 
 @pytest.mark.slow
-def test_registers_do_not_spill_and_wgmma_is_not_serialized() -> None:
+def test_registers_hardly_spill_and_wgmma_is_not_serialized() -> None:
     c = default_config("f8E4M3FN", 128, "right")
     module = compile(attention_text(c), filename=f"{c.name}.mlir")
-    assert " 0 bytes spilled, 0 bytes stack" in module.report and "C75" not in module.report, module.report
+    spilled = re.search(r" (\d+) bytes spilled", module.report)
+    # Steps of 160 keys are the fastest although a consumer keeps two numbers in memory.
+    assert spilled and int(spilled[1]) <= 8 and "C75" not in module.report, module.report
 
 
 @pytest.mark.slow

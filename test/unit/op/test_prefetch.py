@@ -45,7 +45,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[s
 
 @pytest.mark.slow
 def test_calls_after_prefetch_do_not_compile(compiled: list[str], tmp_path: Path) -> None:
-    odd = op.explain(op.mm, (65, 33), (33, 65))
+    odd = op.explain(op.mm, (65, 33), (33, 65), element="i8")
     fused = op.explain(op.mm, (64, 64), (64, 64), bias=(64,), activation="relu")
     assert odd.choice is None and fused.choice is not None
     found = op.prefetch([*SMALL, SMALL[0], odd, fused, op.choose(SMALL[1])], workers=2)

@@ -175,7 +175,9 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     ), lambda: op.ScaledGemm(recipe="row")),
     (op.UnsupportedError, "ScaledGemm: kernel_cc=80 is not supported; scales need wgmma on sm_90",
      lambda: row(kernel_cc=80)),
-    (op.UnsupportedError, "ScaledGemm: opclass simt is not supported; scales need wgmma on sm_90",
+    (op.UnsupportedError, (
+        "ScaledGemm: opclass simt supports f32 and f64 only, but A and B have f8E4M3FN; use opclass tensor_op"
+    ),
      lambda: setattr(row(), "opclass", "simt")),
     (op.LayoutError, (
         "ScaledGemm: B is row-major, but wgmma reads 8-bit operands along K only (f8E4M3FN); make it contiguous "

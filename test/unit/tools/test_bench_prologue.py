@@ -15,7 +15,7 @@ from cute_dialect.tools.bench.cases.gemm_limits import FIELDS, medians
 @pytest.mark.slow
 def test_kernels_with_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A counter is declared once and written before each load, each ``wgmma`` and each return."""
-    monkeypatch.setattr(bench_prologue, "SIZES", (128,))
+    monkeypatch.setattr(bench_prologue, "PROLOGUE_SIZES", (128,))
     (said,) = bench_prologue.build_prologue(str(tmp_path), "sm_90a")
     name = bench_prologue.prologue_kernel(128).name
     assert said.startswith(f"{name}: gemm: ") and "0 bytes spilled" in said
