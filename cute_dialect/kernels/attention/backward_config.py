@@ -51,7 +51,7 @@ class BackwardConfig(NamedTuple):
     late: bool = False  # start the MMAs of dv after dS is computed, not before
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
-    sms: int = 132  # multiprocessors of the GPU
+    sms: int = 132  # multiprocessors of the GPU, which take work items in turn; 0: each item has a block of its own
     functions: ScoreGraph | None = None  # functions of scores and of visible keys, with their slopes
     dropout: bool = False  # set probabilities to 0 at random
     # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
@@ -73,7 +73,7 @@ class BackwardConfig(NamedTuple):
     @property
     def plain(self) -> BackwardConfig:
         """The configuration of the kernels that do not compute scores."""
-        return self._replace(functions=None, block_m=0, block_n=0, dropout=False)
+        return self._replace(functions=None, block_m=0, block_n=0, dropout=False, sms=132)
 
     @property
     def consumers(self) -> int:
@@ -251,6 +251,8 @@ class BackwardConfig(NamedTuple):
             raise ValueError("halves=True needs tile_n=64, ds_stages=2 and late=False")
         if self.split and self.deterministic:
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
+        if self.deterministic and not self.sms:
+            raise ValueError("sms=0 starts blocks in any order; deterministic=True needs the number of multiprocessors")
         if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
             raise ValueError(
                 f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
