@@ -213,20 +213,44 @@ def flash_attn_with_kvcache(
         softmax_scale, causal, window_size, softcap, rotary_interleaved, num_splits, return_softmax_lse,
         block_table is not None, attention_chunk,
     )  # fmt: skip
+    table = page_table if block_table is None else block_table
     arrays = (
-        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, cache_batch_idx, cache_leftpad,
-        page_table if block_table is None else block_table, alibi_slopes,
+        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens, cache_batch_idx, cache_leftpad, table,
+        alibi_slopes,
     )  # fmt: skip
     # A call with an int of keys is not cached, because the int differs at each step.
     plain = not more and type(q) is Tensor and isinstance(cache_seqlens, Tensor)
-    types = tuple(map(type, numbers))
-    if not plain or not _PLAIN.issuperset(types) or _device(q) or _CACHED.is_traced():
+    if not plain or _device(q) or _CACHED.is_traced():
         return _with_kvcache(arrays, numbers, more)
-    tensors = tuple([t for t in arrays if t is not None])
-    how = (numbers, types, tuple([t is None for t in arrays]))  # the sign of a zero does not matter
+    # The types come first: numbers of other types are not compared. The sign of a zero does not matter.
+    types = (
+        type(softmax_scale),
+        type(causal),
+        type(window_size),
+        type(softcap),
+        type(rotary_interleaved),
+        type(num_splits),
+        type(return_softmax_lse),
+        type(attention_chunk),
+    )
+    missing = (
+        k is None,
+        v is None,
+        rotary_cos is None,
+        rotary_sin is None,
+        cache_batch_idx is None,
+        cache_leftpad is None,
+        table is None,
+        alibi_slopes is None,
+    )
+    how = (types, numbers, missing)
+    if missing == _APPENDS:
+        tensors = (q, k_cache, v_cache, k, v, cache_seqlens)
+    else:
+        tensors = tuple([t for t in arrays if t is not None])
     done = _CACHED.again(how, *tensors)
     if done is None:
-        if flag("CUTE_OP_CHECK", False):  # Replays do not check data.
+        if not _PLAIN.issuperset(types) or flag("CUTE_OP_CHECK", False):  # Replays do not check data.
             return _with_kvcache(arrays, numbers, more)
 
         def compute() -> tuple[Any, ...]:
@@ -239,6 +263,8 @@ def flash_attn_with_kvcache(
 
 _PLAIN = {bool, int, float, tuple, type(None)}
 """Types of the arguments of :func:`flash_attn_with_kvcache`, other than arrays, that identify a cached call."""
+_APPENDS = (False, False, True, True, True, True, True, True)
+"""Whether each optional array is missing, in calls that append keys and values without rotary tables."""
 _CACHED = KnownCalls(tf32=False)
 """Cached calls of :func:`flash_attn_with_kvcache`.  The caches are among the results, because calls write them."""
 

@@ -77,29 +77,27 @@ class LatentProducer:
         """Load the keys of a tile."""
         top, count = place.last - 1, place.last - place.first
         if not self.c.clears:
-            self._steps(place, top)
+            self._steps(place, cute.Int32(0))
             return
-        before = [*self.slots.phases]
+        before, done = [*self.slots.phases], cute.Int32(0)
         if place.last * self.c.tile_n > place.keys:
             self._last(place, top)
-            if cute.arch.elect_one():
-                if count > 1:
-                    self._step(place, top - 1, self._pages(place, top - 1), 1)
-                self._steps(place, top - 2)
-        elif cute.arch.elect_one():
-            self._steps(place, top)
+            done = cute.Int32(1)
+        if cute.arch.elect_one():
+            self._steps(place, done)
         # The other lanes do not see the phases of the elected one.
         uses = (count + 1) // 2, count // 2
         self.slots.phases[:] = [phase ^ (n & 1) for phase, n in zip(before, uses)]
 
-    def _steps(self, place: Place, top: Int) -> None:
-        """Load the steps from ``top`` down to the first one, whose keys all exist, beginning with slot 0."""
-        pages: list[Int] = []
-        if top >= place.first:
-            pages = self._pages(place, top)
-            for i in range((top - place.first) // 2 + 1):
+    def _steps(self, place: Place, done: Int) -> None:
+        """Load the steps of a tile, whose keys all exist, but for the first ``done`` of them, 0 or 1."""
+        top, count = place.last - 1, place.last - place.first
+        if count > done:
+            pages = self._pages(place, top - done)
+            for i in range((count + 1) // 2):
                 at = top - 2 * i
-                pages = self._step(place, at, pages, 0)
+                if i >= done:
+                    pages = self._step(place, at, pages, 0)
                 if at > place.first:
                     pages = self._step(place, at - 1, pages, 1)
 
@@ -219,7 +217,7 @@ class LatentGatherProducer:
             held.pipe.producer_acquire(held)
             pieces, begin = columns // 8, sum(PARTS[:part]) // 8
             rows = max(1, 32 // pieces)  # rows that a warp copies at once
-            for i in cute.range_constexpr(each // rows):
+            for i in range(each // rows):  # All at once would need more registers than the producer has.
                 mine = i * rows + lane // pieces if rows > 1 else i
                 source = self.cache[cute.arch.shuffle_sync(row, mine), None, 0, cute.arch.shuffle_sync(page, mine)]
                 flags = cute.make_rmem_tensor((1, 1), cute.Boolean)

@@ -38,6 +38,9 @@ from cute_dialect.runtime.arrays import current_stream_of_torch, view_of
 _MOST = 1 << 30
 """Maximum number of bytes that a recorded call allocates; its replay holds all of them at once."""
 
+_ALIGNMENT = 512
+"""Bytes to which torch aligns allocations on a GPU."""
+
 
 @contextmanager
 def recorded(tensors: Sequence[Any]) -> Generator[Recording | None]:
@@ -240,10 +243,39 @@ class Recording:
                 steps.append(Copied(part, self._part(of)) if kind == "copy" else Filled(part, of))
         if any([t.data_ptr() & mask for t in self._made]):
             raise _Unknown
-        made: list[Allocation] = [(tuple(t.shape), t.stride(), t.dtype) for t in self._made]
+        steps, made, returned = self._joined(steps, returned, mask)
         device, stream = self._tensors[0].device, current_stream_of_torch()
         stayed = AddressGuard(tuple([x & mask for x in self._begins]), *self._shared(written))
         return repeating(len(self._tensors), steps, made, device, mask, stream, returned, stayed)
+
+    def _joined(self, steps: list[Step], returned: Any, mask: int) -> tuple[list[Step], list[Allocation], Any]:
+        """Return the steps, the allocations and the results, with all temporary tensors in one allocation.
+
+        This takes less host time. Recordings of other steps than launches keep their allocations.
+        """
+        count, single = len(self._tensors), returned if isinstance(returned, tuple) else (returned,)
+        launches = [x for x in steps if isinstance(x, Repeated)]
+        kept = [i for i in range(len(self._made)) if count + i in single]
+        made: list[Allocation] = [(tuple(t.shape), t.stride(), t.dtype) for t in self._made]
+        is_plain = len(launches) == len(steps) and all([type(x) is int for x in single])
+        if not is_plain or len(made) - len(kept) < 2:
+            return steps, made, returned
+        places = {i: (i, 0) for i in range(-1, count)} | {count + i: (count + n, 0) for n, i in enumerate(kept)}
+        size, unit = 0, max(_ALIGNMENT, mask + 1)
+        for i, t in enumerate(self._made):
+            if i not in kept:
+                places[count + i] = count + len(kept), size
+                size += -(-t.untyped_storage().nbytes() // unit) * unit
+        moved: list[Step] = [
+            x._replace(
+                order=tuple([places[i][0] for i in x.order]),
+                offsets=tuple([places[i][1] + offset for i, offset in zip(x.order, x.offsets)]),
+            )
+            for x in launches
+        ]
+        made = [*[made[i] for i in kept], ((size,), (1,), sys.modules["torch"].uint8)]
+        results = tuple([places[i][0] for i in single])
+        return moved, made, results if isinstance(returned, tuple) else results[0]
 
     def _keep_used(self, result: Any, views: bool) -> None:
         """Drop allocations that no step uses.

@@ -104,6 +104,22 @@ def test_different_options_are_not_replayed(kernel: Noted, how: Any) -> None:
     assert len(calls) == (1 if isinstance(how, list) else 2)  # A list is mutable, so it cannot be a cache key.
 
 
+def test_temporary_tensors_share_an_allocation(kernel: Noted) -> None:
+    def compute() -> Any:
+        logs, parts, d = torch.empty(5), torch.empty(3, 8, 24), torch.empty(8, 24)
+        launched(kernel, A, B, parts, logs)
+        launched(kernel, logs, parts, d, parts[1])
+        return d, A
+
+    calls, a, b = KnownCalls(), A.clone(), B.clone()
+    calls.recorded("how", (A, B), compute)
+    d, same = calls.again("how", a, b)
+    first, second = kernel.launched
+    parts, logs = first[3:]
+    assert same is a and first[:3] == (7, a.data_ptr(), b.data_ptr()) and parts == logs + 512
+    assert second == (7, logs, parts, d.data_ptr(), parts + 8 * 24 * 4)
+
+
 def test_misaligned_addresses_are_not_replayed(kernel: Noted) -> None:
     """A call recorded with 2-byte alignment is replayed for that alignment and for aligned addresses."""
     calls = calls_of(kernel)
