@@ -191,6 +191,7 @@ def test_names_of_configurations() -> None:
         ({"tile_n": 96}, "the tile is 64x96; use 64x64 or 64x128 for a head of 128"), ({"q_stages": 1}, "at least 2"),
         ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
+        ({"sms": 0, "deterministic": True}, "needs the number of multiprocessors"),
         ({"tile_m": 128}, "the tile is 128x128"), ({"head": 96, "tile_n": 64}, "the tile is 64x64"),
         ({"head": 192}, "the tile is 64x128; use 64x64 for a head of 192"), ({"halves": True}, "needs tile_n=64"),
         ({"head_v": 64}, "head_v is 64 and head is 128"),

@@ -297,6 +297,17 @@ def test_deterministic_gradients(size: int, mask_mod: Any, sms: int, monkeypatch
         assert torch.equal(x, y) and float((x.double() - z).norm()) < 2e-3 * float(z.norm())
 
 
+def test_tiles_of_a_block_mask_have_blocks_of_their_own() -> None:
+    """Blocks that add to dq in a fixed order wait for each other, so they take tiles in turn."""
+    q = view_of(torch.empty(1, 2, S, 64, dtype=torch.float16))
+    views = {"q": q, "k": q, "v": q}
+    form = form_of(views, False, None, None, True, "bhsd", None, "f16", Numbers())
+    listed = form._replace(blocks=(128, 128))
+    for found, ordered, sms in ((form, False, 132), (listed, False, 0), (listed, True, 132)):
+        problem = attention_backward.AttentionBackwardProblem(found, deterministic=ordered)
+        assert attention_backward.choose_backward(problem).config.sms == sms
+
+
 @pytest.mark.slow
 def test_a_call_that_is_replayed_has_the_lists_of_its_mask() -> None:
     """The node of a call saves its tensors, so that another mask with lists of equal shapes has its own."""
