@@ -80,6 +80,8 @@ class BackwardScores:
         found = cute.make_rmem_tensor(-(-self.columns // 2 // 32), cute.Int32)
         found.fill(0)
         if True if partial is None else partial:
+            # The functions of scores recompute the indices, which ptxas would otherwise spill until then.
+            tile = tile + nothing_of(tile + 1)
             base, shared, of_keys = self._keys(names, place, head, tile)
             for column in cute.range_constexpr(self.columns // 4):
                 at, of_query = self._query(names, base, shared, place, tile, column // 2 * 8 + column % 2)
