@@ -26,7 +26,7 @@ from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.tiling import tiled_product
 from cute_dialect.algebra.trees import column_major, product
 from cute_dialect.algebra.values import IntTuple, Layout, raw_layout
-from cute_dialect.arch.atom import Emit, MmaAtom, Registers
+from cute_dialect.arch.atom import Emit, MmaAtom, Registers, Scales
 from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.mma_sync import Row
@@ -99,6 +99,33 @@ KINDS: tuple[Kind, ...] = (
 
 ROWS_M = {1: (64, 128), 2: (128, 256)}
 """``cta_group``, the number of blocks that compute D -> rows of D."""
+
+
+class ScaledKind(NamedTuple):
+    """A kind of ``tcgen05.mma`` with block scales, with D of f32.
+
+    Args:
+        name: the qualifier in PTX.
+        elements: element types of A and B.
+        depth: K of one instruction, in elements.
+        packed: elements per byte of shared memory.
+        factors: types of the scale factors, and elements along K that share one.
+    """
+
+    name: str
+    elements: tuple[str, ...]
+    depth: int
+    packed: int
+    factors: tuple[tuple[str, int], ...]
+
+
+_E8M0, _FP4 = "f8E8M0FNU", ("f4E2M1FN",)
+SCALED_KINDS: tuple[ScaledKind, ...] = (
+    ScaledKind("mxf8f6f4", _NARROW, 32, 1, ((_E8M0, 32),)),
+    ScaledKind("mxf4", _FP4, 64, 2, ((_E8M0, 32),)),
+    ScaledKind("mxf4nvf4", _FP4, 64, 2, (("ue4m3", 16), (_E8M0, 16), (_E8M0, 32))),
+)
+"""The kinds with block scales: PTX ISA 9.1, tcgen05.mma, tables of types and shapes."""
 
 
 def kind_of(name: str) -> Kind:
@@ -304,6 +331,93 @@ def _made(
 ) -> MmaAtom:
     name = tcgen05_name(cta_group, m, n, types, source_a, majors, saturate)
     return atom(name, cta_group, m, n, types, source_a, majors, saturate)
+
+
+def find_scaled_tcgen05(
+    kind: str,
+    cta_group: int,
+    shape_mnk: tuple[int, int, int],
+    types: tuple[str, str, str],
+    factor: tuple[str, int] | None = None,
+) -> MmaAtom:
+    """Find the atom of ``tcgen05.mma`` with block scales.  A and B are k-major in shared memory.
+
+    Args:
+        kind: mxf8f6f4, mxf4 or mxf4nvf4.
+        cta_group: 1, or 2 for a pair of blocks.
+        shape_mnk: ``(M, N, K)``, of the pair if there is one.
+        types: element types of D, A, B.
+        factor: type of the scale factors, and elements along K that share one; None for the default of the kind.
+
+    Raises:
+        AtomError: there is no such atom.  The message lists the allowed values.
+
+    >>> find_scaled_tcgen05("mxf4nvf4", 1, (128, 64, 64), ("f32", "f4E2M1FN", "f4E2M1FN")).name
+    'SM100_MXF4NVF4_128x64x64_F32E2M1E2M1_UE4M3_VS16_SS_TN'
+    """
+    found = next((x for x in SCALED_KINDS if x.name == kind), None)
+    if found is None:
+        known = ", ".join([x.name for x in SCALED_KINDS])
+        raise AtomError(f"{kind!r} is not a kind of tcgen05.mma with block scales; use one of {known}")
+    d, a, b = types
+    if d != "f32" or a not in found.elements or b not in found.elements:
+        raise AtomError(f"kind {kind} has no D, A, B = {', '.join(types)}; use f32 and {', '.join(found.elements)}")
+    factor = factor or found.factors[0]
+    if factor not in found.factors:
+        known = " or ".join([f"sf = {sf}, vec = {vec}" for sf, vec in found.factors])
+        raise AtomError(f"kind {kind} has no scale factors sf = {factor[0]}, vec = {factor[1]}; use {known}")
+    rows_m, step = {1: (128,), 2: (128, 256)}.get(cta_group, ()), 8 * cta_group
+    m, n, k = shape_mnk
+    if m not in rows_m or n % step or not step <= n <= 256 or k != found.depth:
+        raise AtomError(
+            f"the shape is {m}x{n}x{k} with cta_group {cta_group}; kind {kind} needs M of 128 (or 256 with cta_group "
+            f"2), N a multiple of 8 (16 with cta_group 2) up to 256, and K of {found.depth}"
+        )
+    return _made_scaled(found, cta_group, m, n, types, factor)
+
+
+@cache
+def _made_scaled(
+    kind: ScaledKind, cta_group: int, m: int, n: int, types: tuple[str, str, str], factor: tuple[str, int]
+) -> MmaAtom:
+    (d, a, b), (sf, vec) = types, factor
+    letters, blocks = "".join([element(t).cute for t in types]), kind.depth // vec
+    mnemonic = f"tcgen05.mma.cta_group::{cta_group}.kind::{kind.name}.block_scale.block{vec}"
+    of_b = raw_layout((cta_group, (n, blocks)), (0, (1, n)))  # Each block of a pair has all factors of B.
+    return MmaAtom(
+        name=f"SM100_{kind.name.upper()}_{'2SM_' if cta_group == 2 else ''}{m}x{n}x{kind.depth}_{letters}_"
+        f"{'UE4M3' if sf == 'ue4m3' else 'UE8M0'}_VS{vec}_SS_TN",
+        arch=TCGEN05,
+        family="tcgen05",
+        shape_mnk=(m, n, kind.depth),
+        d=d,
+        a=a,
+        b=b,
+        c=d,
+        thr_id=raw_layout(cta_group, 0 if cta_group == 1 else 1),
+        layout_a=halves(cta_group, m, kind.depth),
+        layout_b=halves(cta_group, n, kind.depth),
+        layout_c=halves(cta_group, m, n),
+        registers_d=_ADDRESS,
+        registers_a=_DESCRIPTOR,
+        registers_b=_DESCRIPTOR,
+        registers_c=_ADDRESS,
+        major_a="k",
+        major_b="k",
+        source_a="smem",
+        source_b="smem",
+        source_c="tmem",
+        emit=Emit(
+            kind="tcgen05",
+            mnemonic=mnemonic,
+            intrinsic=f"llvm.nvvm.tcgen05.mma.shared.{kind.name}.block_scale.block{vec}",
+            pieces=(("kind", kind.name), ("cta_group", cta_group), ("packed", kind.packed)),
+        ),
+        ptx=f"{mnemonic} [$d], $a, $b, $idesc, [$sfa], [$sfb], $accumulate;",
+        isa=f'"tcgen05.mma" for kind::{kind.name}',
+        ptx_version="8.8",
+        scales=Scales(sf, vec, halves(cta_group, m, blocks), of_b),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- tensor memory

@@ -133,7 +133,7 @@ _TMEM = Family(
     ops={
         "tmem": (
             "cute.make_tmem_copy",
-            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "dealloc", "wait"))),
+            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "copy", "dealloc", "wait"))),
             *_TMEM_COPY_OPS,
         )
     },
@@ -147,7 +147,7 @@ _TMEM = Family(
 _TCGEN05 = Family(
     "tcgen05",
     types={"tcgen05": _atoms("tcgen05_mma")},
-    ops={"tcgen05": _arch("tcgen05_mma", "tcgen05_commit", "tcgen05_fence")},
+    ops={"tcgen05": _arch("tcgen05_mma", "tcgen05_scaled_mma", "tcgen05_commit", "tcgen05_fence")},
     to_base={"tcgen05": "tcgen05_lowering"},
     atoms="tcgen05_lowering",
     uses=("sync", "tiled_mma", "tmem", "wgmma"),

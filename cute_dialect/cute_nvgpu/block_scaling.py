@@ -98,6 +98,8 @@ def scaled_gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[
     expect(mma, (MmaAtomType, TiledMmaType), 0, "an MMA atom or a !cute.tiled_mma")
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     assert isinstance(atom, MmaAtomType)
+    if atom.ASYNCHRONOUS and atom.has_scales:
+        raise AlgebraError(f"operand #0 must be an mma.sync atom, got {atom}; use cute_nvgpu.arch.tcgen05_scaled_mma")
     first = 5 if atom.SPARSE else 4
     expect_operands(types, first + 2, first + 3)
     others = [*types[:first], *types[first + 2 :]]

@@ -8,6 +8,7 @@ One thread issues the instructions, and an mbarrier signals their completion::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType, i1, i8, i32
@@ -15,22 +16,31 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
 
 from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
 from cute_dialect.arch.descriptors import TCGEN05, derive
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05 as CHIPS
-from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, fragment_layout, kind_of_types, source_layout
+from cute_dialect.arch.tcgen05 import (
+    accumulator_layout,
+    find_scaled_tcgen05,
+    find_tcgen05,
+    fragment_layout,
+    kind_of_types,
+    source_layout,
+)
 from cute_dialect.arch.tcgen05_descriptors import InstructionDescriptor, matrix_bits
 from cute_dialect.arch.tmem import LANES, strides
-from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp
+from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp, check_one_atom, descriptor_of
 from cute_dialect.cute_nvgpu.sync import Row, Words, i32_value, op_class
 from cute_dialect.cute_nvgpu.tiled_mma import MmaAtomType, MmaKey
 from cute_dialect.cute_nvgpu.tmem import CTA_GROUP
 from cute_dialect.dialect.base import cute_op, ops_of
-from cute_dialect.dialect.memory_types import MemRef, MemRefType, element_bits, ptr
-from cute_dialect.dialect.typed_values import payload_text
+from cute_dialect.dialect.memory_types import MemRef, MemRefType, PtrType, element_bits, ptr
+from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -40,16 +50,21 @@ if TYPE_CHECKING:
 @irdl_attr_definition
 class Tcgen05MmaType(MmaAtomType):
     """``!cute_nvgpu.atom.tcgen05_mma<MxNxK, (D,A,B,C), A = smem|tmem, major = (k|mn, k|mn) [, saturate] [, cta_group =
-    2] [, negate_a] [, negate_b]>``
+    2] [, negate_a] [, negate_b] [, kind = K, sf = S, vec = V]>``
 
     ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
     memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Operands of 4 and 6
     bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
+
+    ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
+    along K each. Operands of mxf4 and mxf4nvf4 are tensors of i8 of two elements.
     """
 
     name = "cute_nvgpu.atom.tcgen05_mma"
     ASYNCHRONOUS: ClassVar[bool] = True
-    OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "negate", "cta_group"})
+    OPTIONS: ClassVar[frozenset[str]] = frozenset(
+        {"A", "major", "saturate", "negate", "cta_group", "kind", "sf", "vec"}
+    )
     SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.tmem)
 
     @staticmethod
@@ -58,6 +73,11 @@ class Tcgen05MmaType(MmaAtomType):
         if c != d:
             raise AtomError(f"C has elements {c}; they must be those of D, {d}")
         types = (d, a, b)
+        if key.kind or key.sf or key.vec:
+            if key.saturate or key.source_a != AddressSpace.smem or key.majors != ("k", "k"):
+                raise AtomError("block scales need A = smem, major = (k, k), and no saturate")
+            factor = (key.sf, key.vec) if key.sf or key.vec else None
+            return find_scaled_tcgen05(key.kind, key.cta_group, key.shape, types, factor)
         kind = kind_of_types(types)
         if key.negate and not kind.negates:
             raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
@@ -72,6 +92,11 @@ class Tcgen05MmaType(MmaAtomType):
             return f"i8, 16 bytes for 16 elements of {self.element(operand)}"
         return super().wanted_element(operand)
 
+    @property
+    def is_packed(self) -> bool:
+        """True if a byte of shared memory holds two elements."""
+        return self.data.kind in ("mxf4", "mxf4nvf4")
+
     def _is_unpacked(self, operand: str) -> bool:
         return element_bits(self.element(operand)) < 8
 
@@ -80,8 +105,8 @@ class Tcgen05MmaType(MmaAtomType):
         view = derive(layout, element_bits(element), major, pointer_swizzle=swizzle, rules=TCGEN05)
         return matrix_bits(view.descriptor)
 
-    def instruction(self) -> int:
-        """Return the 32-bit instruction descriptor."""
+    def instruction(self, sf_a: int = 0, sf_b: int = 0) -> int:
+        """Return the 32-bit instruction descriptor, with the bytes that hold the scale factors of A and of B."""
         row, key = self.row, self.data
         m, n, _ = row.shape_mnk
         return InstructionDescriptor(
@@ -96,6 +121,9 @@ class Tcgen05MmaType(MmaAtomType):
             negate_a="A" in key.negate,
             negate_b="B" in key.negate,
             saturate=key.saturate,
+            scale=row.scales.element if row.scales is not None else "",
+            sf_a=sf_a,
+            sf_b=sf_b,
         ).bits
 
     def tmem_layout(self, operand: str) -> Layout:
@@ -185,6 +213,9 @@ class Tcgen05MmaOp(MmaInstructionOp):
 
     def check_types(self) -> None:
         """Raise AlgebraError unless the operands and flags match the atom."""
+        scaled = self.properties["atom"]
+        if isinstance(scaled, Tcgen05MmaType) and scaled.has_scales:
+            raise AlgebraError(f"the atom {scaled} has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma")
         super().check_types()
         atom, accumulate = self.properties["atom"], self.properties["accumulate"]
         assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
@@ -210,6 +241,87 @@ class Tcgen05MmaOp(MmaInstructionOp):
         if collector is not None and not (isinstance(collector, StringAttr) and collector.data in _COLLECTORS):
             known = ", ".join(f'"{c}"' for c in _COLLECTORS)
             raise AlgebraError(f"property collector is {collector}; use one of {known}")
+
+
+@cute_op
+class Tcgen05ScaledMmaOp(InstructionOp):
+    """Issues one ``tcgen05.mma`` with block scales: ``D = (A * SFA) * (B * SFB) + D`` if it accumulates.
+
+    Syntax: ``cute_nvgpu.arch.tcgen05_scaled_mma(%D, %A, %B, %SFA, %SFB [, %accumulate]) {accumulate = true, sf_a = 0 :
+    i32, sf_b = 0 : i32, atom = ATOM} : (D, A, B, SFA, SFB [, i1]) -> ()``
+
+    One thread issues it. ``%SFA`` and ``%SFB`` point to the columns of the scale factors, which ``tmem_copy`` writes:
+    4 columns for 128 rows, of 4 bytes per lane. ``sf_a`` and ``sf_b`` are the first bytes that the instruction reads:
+    0 to 3 for one factor along K, 0 or 2 for two, and 0 for four.
+
+    Example:
+        cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %sfa, %sfb) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>} : (!cute.memref<f32, tmem, "(128,64):(65536,1)">, !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">, !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">, !cute.ptr<f32, tmem, align<16>>, !cute.ptr<f32, tmem, align<16>>) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tcgen05_scaled_mma"
+    WRITES = "none"
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    sfa = operand_def(PtrType)
+    sfb = operand_def(PtrType)
+    rest = var_operand_def()
+    atom = prop_def(Tcgen05MmaType)
+    accumulate = prop_def(BoolAttr)
+    sf_a = opt_prop_def(IntegerAttr)
+    sf_b = opt_prop_def(IntegerAttr)
+
+    @classmethod
+    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
+        return []
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the operands and the bytes of the factors match the atom."""
+        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
+        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
+        scales = atom.row.scales
+        if scales is None:
+            raise AlgebraError(f"the atom {atom} has no scale factors; use cute_nvgpu.arch.tcgen05_mma")
+        types = self.operand_types
+        expect_operands(types, 5, 6)
+        for i, operand in enumerate("DAB"):
+            expect(types[i], MemRefType, i, f"a !cute.memref, operand {operand}")
+            t = types[i]
+            assert isinstance(t, MemRefType)
+            if atom.is_packed and operand != "D":
+                _check_packed(atom, operand, t)
+            else:
+                check_one_atom(atom, operand, t)
+        for i, operand in ((3, "SFA"), (4, "SFB")):
+            p = types[i]
+            if not (isinstance(p, PtrType) and p.data.space == AddressSpace.tmem):
+                raise AlgebraError(f"operand #{i}, {operand}, must be a pointer to tmem, got {p}")
+        if len(types) == 6 and (types[5] != i1 or not accumulate.value.data):
+            word = str(bool(accumulate.value.data)).lower()
+            raise AlgebraError(
+                f"operand #5 is {types[5]} and accumulate is {word}; a flag is i1, and needs accumulate = true"
+            )
+        factors = atom.row.shape_mnk[2] // scales.vector
+        for name in ("sf_a", "sf_b"):
+            first = i32_value(self.properties.get(name, IntegerAttr(0, i32)))
+            if first not in range(0, 4, factors):
+                allowed = ", ".join(map(str, range(0, 4, factors)))
+                raise AlgebraError(
+                    f"property {name} is {first}; an MMA with K / vec = {factors} needs one of {allowed}"
+                )
+
+
+def _check_packed(atom: Tcgen05MmaType, operand: str, t: MemRefType) -> None:
+    """Raise AlgebraError unless a tensor holds one atom's operand of 4 bits as bytes of two elements."""
+    rows, columns = atom.row.tile(operand)
+    wanted = rows // atom.row.threads, columns // 2
+    if t.space != AddressSpace.smem or t.element != i8 or not isinstance(t.layout, Layout):
+        raise AlgebraError(f"operand {operand} is {t}; pass a tensor of i8 in smem, two elements of 4 bits per byte")
+    if size(t.layout) != wanted[0] * wanted[1]:
+        raise AlgebraError(
+            f"operand {operand} has {payload_text(t.layout.shape)} bytes; {atom} needs ({wanted[0]},{wanted[1]})"
+        )
+    descriptor_of(atom, operand, t, t.layout)
 
 
 OPS: list[type[Operation]] = [*(op_class(row, __name__) for row in ROWS), *ops_of(__name__)]

@@ -78,6 +78,21 @@ def _mma(low: Lowering, op: Operation) -> None:
     call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 
 
+def _scaled_mma(low: Lowering, op: Operation) -> None:
+    atom, row = row_of(op)
+    assert isinstance(atom, Tcgen05MmaType)
+    d, a, b, sfa, sfb, *rest = op.operands
+    base, accumulate = low.build, op.properties["accumulate"]
+    assert isinstance(accumulate, IntegerAttr)
+    flag = low.value(rest[0]) if rest else base.constant(int(bool(accumulate.value.data)), i1)
+    first, second = (i32_value(op.properties.get(x)) or 0 for x in ("sf_a", "sf_b"))
+    operands = [tmem_address(low, d), descriptor(low, atom, "A", a), descriptor(low, atom, "B", b)]
+    operands += [base.constant(atom.instruction(first, second), i32), flag, low.value(sfa), low.value(sfb)]
+    numbers = (atom.data.cta_group, _COLLECTORS["discard"])
+    name = row.emit.intrinsic.removeprefix(PREFIX)
+    call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
+
+
 def _commit(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     multicast = ".mc" if len(operands) == 2 else ""
     call(low, f"commit{multicast}.shared.cg{op.number('cta_group')}", operands)
@@ -92,5 +107,6 @@ _LOWER: Mapping[str, Lower] = {"tcgen05_commit": _commit, "tcgen05_fence": _fenc
 TO_BASE: Mapping[str, Handler] = {
     **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},
     "cute_nvgpu.arch.tcgen05_mma": _mma,
+    "cute_nvgpu.arch.tcgen05_scaled_mma": _scaled_mma,
 }
 """Op name -> lowering function."""

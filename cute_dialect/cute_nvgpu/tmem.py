@@ -67,6 +67,13 @@ def _pointer(types: Sequence[Attribute]) -> list[Attribute]:
     return [_POINTER]
 
 
+def _check_source(types: Sequence[Attribute]) -> None:
+    source = types[1]
+    assert isinstance(source, PtrType)
+    if source.data.alignment < 16 or source.data.swizzle is not None:
+        raise AlgebraError(f"operand #1, src, is {source}; use a pointer aligned to 16 bytes, without a swizzle")
+
+
 ROWS: tuple[Row, ...] = (
     Row(
         "tmem_alloc",
@@ -111,6 +118,18 @@ ROWS: tuple[Row, ...] = (
         properties=(_COLUMNS, CTA_GROUP),
         arch=TCGEN05,
         example="(%ptr) {columns = 256 : i32} : (!cute.ptr<f32, tmem, align<128>>) -> ()",
+    ),
+    Row(
+        "tmem_copy",
+        "Copies 512 bytes of shared memory to 4 columns of tensor memory, as scale factors of 128 rows: bytes 16i to "
+        "16i + 15 to lanes i, i + 32, i + 64 and i + 96. ``src`` is aligned to 16 bytes. One thread executes it. Later "
+        "``tcgen05_scaled_mma`` of the thread read the factors without a wait.",
+        '"tcgen05.cp"',
+        ("ptr:tmem", "src:smem"),
+        properties=(CTA_GROUP,),
+        check=_check_source,
+        arch=TCGEN05,
+        example="(%ptr, %src) : (!cute.ptr<f32, tmem, align<16>>, !cute.ptr<i8, smem, align<512>>) -> ()",
     ),
     Row(
         "tmem_wait",

@@ -219,6 +219,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tanh_approx
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_commit
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_fence
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma
+syntax keyword cuteOp cute_nvgpu.arch.tcgen05_scaled_mma
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_address
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_at
 syntax keyword cuteOp cute_nvgpu.arch.tma_load
@@ -231,6 +232,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tma_store
 syntax keyword cuteOp cute_nvgpu.arch.tma_store_im2col
 syntax keyword cuteOp cute_nvgpu.arch.tmem_address
 syntax keyword cuteOp cute_nvgpu.arch.tmem_alloc
+syntax keyword cuteOp cute_nvgpu.arch.tmem_copy
 syntax keyword cuteOp cute_nvgpu.arch.tmem_dealloc
 syntax keyword cuteOp cute_nvgpu.arch.tmem_load
 syntax keyword cuteOp cute_nvgpu.arch.tmem_pointer

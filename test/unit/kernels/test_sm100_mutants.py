@@ -35,12 +35,15 @@ CHANGED = (
         r"\1%flipped = arith.xori \3, %c1_i32 : i32\n\2%flipped\4",
         "phase",
     ),
-    (r"(mbarrier_init\(%\w+, )%c(128|256)_i32", r"\1%c32_i32", "fewer arrivals"),
-    (r"(mbarrier_arrive_expect_tx\(%\w+, )%c\d+_i32", r"\1%c32_i32", "fewer bytes"),
+    (r"(mbarrier_init\(%\w+, )%c(128|256)_i32", r"\1%c1_i32", "fewer arrivals"),
+    (r"(mbarrier_arrive_expect_tx\(%\w+, )%c\d+_i32", r"\1%c1_i32", "fewer bytes"),
     (r"(tmem_alloc.*columns = )(128|64)", r"\g<1>32", "fewer columns"),
     (r"(tmem_dealloc.*columns = )(128|64)", r"\g<1>32", "fewer columns freed"),
     (r"(arith.muli %arg[12], )%c(64|32)_i32", r"\1%c0_i32", "the first accumulator only"),
     (r"(arith.cmpi )ugt(, %i, %c0_i32)", r"\1uge\2", "the old accumulator is added"),
+)
+"""Changes: a pattern, its replacement, and a name."""
+CHANGED_OF_PAIRS = (
     (r"(tcgen05_commit\(%\w+), %\w+(.*), i16\)", r"\1\2)", "a commit to the even block only"),
     (r"(mbarrier_arrive_cluster\(%\w+, )%c0_i32", r"\1%60", "the accumulator is released in the own block"),
     (r"(arith.xori %\d+, )%c1_i32( : i32)", r"\1%c0_i32\2", "the peer is the own block"),
@@ -48,7 +51,7 @@ CHANGED = (
     (r"(arith.cmpi )eq(, %60, %c0_i32)", r"\1uge\2", "both blocks issue MMAs"),
     (r"(arith.muli %(row|column)_?\d*, )%c2_i32", r"\1%c1_i32", "overlapping tiles"),
 )
-"""Changes: a pattern, its replacement, and a name."""
+"""Changes of the code of pairs, in which %60 is the rank of the block."""
 
 EQUIVALENT = {
     0: "tcgen05.alloc is synchronous",
@@ -80,7 +83,7 @@ def mutants(config: Sm100Config) -> Iterator[Mutant]:
         found = re.search(r"cute_nvgpu\.arch\.(\w+)\(", line)
         if found and found[1] in REMOVED:
             yield Mutant(i, "", f"without {found[1]}")
-        for pattern, replacement, what in CHANGED:
+        for pattern, replacement, what in (*CHANGED, *(CHANGED_OF_PAIRS if config == PAIR else ())):
             if re.search(pattern, line):
                 yield Mutant(i, re.sub(pattern, replacement, line), what)
 

@@ -1,0 +1,147 @@
+// Errors of the MMA of tensor memory with block scales, and of the copy of scale factors.
+// RUN: cute-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{block scales need A = smem, major = (k, k), and no saturate}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = tmem, kind = mxf8f6f4>)
+
+// -----
+
+// expected-error @below {{'mxf8' is not a kind of tcgen05.mma with block scales; use one of mxf8f6f4, mxf4, mxf4nvf4}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8>)
+
+// -----
+
+// expected-error @below {{kind mxf4 has no D, A, B = f32, f8E4M3FN, f8E4M3FN; use f32 and f4E2M1FN}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf4>)
+
+// -----
+
+// expected-error @below {{kind mxf8f6f4 has no scale factors sf = ue4m3, vec = 16; use sf = f8E8M0FNU, vec = 32}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4, sf = ue4m3, vec = 16>)
+
+// -----
+
+// expected-error @below {{the shape is 64x64x32 with cta_group 1; kind mxf8f6f4 needs M of 128 (or 256 with cta_group 2), N a multiple of 8 (16 with cta_group 2) up to 256, and K of 32}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<64x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>)
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_mma' op the atom !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32> has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma}}
+  cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = true, atom = !mma} : (!d, !a, !b) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32)>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op the atom !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k)> has no scale factors; use cute_nvgpu.arch.tcgen05_mma}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p, %q: !q) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand #4, SFB, must be a pointer to tmem, got !cute.ptr<f32, smem, align<16>>}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %q) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !q) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p, %x: i32) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand #5 is i32 and accumulate is true; a flag is i1, and needs accumulate = true}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p, %x) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p, i32) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op property sf_b is 4; an MMA with K / vec = 1 needs one of 0, 1, 2, 3}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, sf_b = 4 : i32, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4nvf4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand A is !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">; pass a tensor of i8 in smem, two elements of 4 bits per byte}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(64,16):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4nvf4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand B has (64,16) bytes; !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k), kind = mxf4nvf4, sf = ue4m3, vec = 16> needs (64,32)}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<i8, smem, align<8>>
+func.func @f(%p: !p, %q: !q) {
+  // expected-error @below {{'cute_nvgpu.arch.tmem_copy' op operand #1, src, is !cute.ptr<i8, smem, align<8>>; use a pointer aligned to 16 bytes, without a swizzle}}
+  cute_nvgpu.arch.tmem_copy(%p, %q) : (!p, !q) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!p = !cute.ptr<f32, tmem, align<16>>
+!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute.scaled_gemm' op operand #0 must be an mma.sync atom, got !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>; use cute_nvgpu.arch.tcgen05_scaled_mma}}
+  cute.scaled_gemm(%m, %d, %a, %b, %a, %b) : (!mma, !d, !a, !b, !a, !b) -> ()
+  return
+}
