@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions.moves import enum_word
+from cute_dialect.interp.memory.buffers import WINDOW_BITS
 from cute_dialect.interp.types import stride_of, type_of
 from cute_dialect.prove.attributes import integer_of, integers_of
 from cute_dialect.prove.decisions import Interval, Restart, is_above, lowest, threshold
@@ -178,6 +179,12 @@ class Evaluator:
         if name == "nvvm.elect.sync":
             first = (active & -active).bit_length() - 1
             return np.asarray(np.arange(32) == first, np.int64)
+        if name == "nvvm.mapa":
+            address, rank = x[0], x[1]
+            if not isinstance(address, (int, np.ndarray)) or not isinstance(rank, (int, np.ndarray)):
+                return UNKNOWN
+            peer = ((rank + 1) << WINDOW_BITS) + (address & ((1 << WINDOW_BITS) - 1))
+            return uniform(peer) if isinstance(peer, np.ndarray) else peer
         if name == "nvvm.shfl.sync":
             return self._shuffle(op, x)
         if name in _SAME or (name == "llvm.bitcast" and str(op.operands[0].type).startswith("!llvm.ptr")):
@@ -214,7 +221,16 @@ class Evaluator:
             return self.program.threads
         if name in ("ntid.y", "ntid.z"):
             return 1
-        if name.startswith(("ctaid.", "nctaid.")):
+        blocks = self.program.blocks
+        if name == "cluster.ctarank" or (name == "cluster.ctaid.x" and blocks > 1):
+            return w.rank
+        if name in ("cluster.nctarank", "cluster.nctaid.x"):
+            return blocks
+        if name == "ctaid.x" and blocks > 1:
+            return symbol(("register", "clusterid.x")) * blocks + w.rank
+        if name == "nctaid.x" and blocks > 1:
+            return symbol(("register", "nclusterid.x")) * blocks
+        if name.startswith(("ctaid.", "nctaid.", "clusterid.", "nclusterid.")):
             return symbol(("register", name))
         return UNKNOWN
 
@@ -412,6 +428,13 @@ class Evaluator:
         a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
+        if isinstance(a, Linear) and isinstance(b, int) and self._is_natural(a):
+            by = b if not name.startswith("shr") else 1 << b if 0 <= b < 31 else 0
+            if by > 0 and all(factor % by == 0 for _, factor in a.terms):
+                if name in ("shrui", "shrsi", "divui", "divsi", "floordivsi"):
+                    return Linear(tuple((atom, factor // by) for atom, factor in a.terms), a.const // by)
+                if name in ("remui", "remsi"):
+                    return a.const % by
         # A symbol is at least 0, and so is the result of these ops on such operands, except for a shift to the left.
         natural = name != "shli" and self._is_natural(a) and self._is_natural(b)
         operands = cast("Hashable", a), cast("Hashable", b)

@@ -57,6 +57,7 @@ COMPUTES: frozenset[str] = frozenset(
         "nvvm.mma.sp.sync",
         "nvvm.shfl.sync",
         "nvvm.elect.sync",
+        "nvvm.mapa",
         "nvvm.vote.sync",
         "nvvm.vote.ballot.sync",
         "nvvm.match.sync",
@@ -108,6 +109,9 @@ EFFECTS: dict[str, Effect] = {
     "nvvm.cp.async.wait.all": Effect("cp_wait"),
     "nvvm.ldmatrix": Effect("read", (0,)),
     "nvvm.stmatrix": Effect("write", (0,)),
+    "nvvm.cluster.arrive": Effect("cluster_arrive"),
+    "nvvm.cluster.arrive.relaxed": Effect("cluster_arrive"),
+    "nvvm.cluster.wait": Effect("cluster_wait", blocks=True),
     "nvvm.setmaxregister": Effect("registers", blocks=True),
 }
 """The steps of ops, by name. Loads, stores, intrinsics and inline PTX: see `effect_of`."""
@@ -116,12 +120,14 @@ MAY_BE = ("read", "write", "cp_async", "reads_accumulator")
 """Steps that are modelled under a condition that is not known: they may have happened or not."""
 
 _WAIT = re.compile(r"\s*wgmma\.wait_group\.sync\.aligned (\d+);\s*")
+_REMOTE_ARRIVE = re.compile(r"\s*mbarrier\.arrive(\.release\.cluster)?\.shared::cluster\.b64 _, \[\$0\];\s*")
 _ARRIVE = "llvm.nvvm.barrier.cta.arrive.aligned.count"
 _PURE_INTRINSICS = re.compile(
     r"llvm\.(nvvm\.(ex2|lg2|rcp|rsqrt|sqrt|sin|cos|tanh|fm(in|ax)|f2|ff2|add|fma|mul|prmt|bitcast)\b.*"
     r"|(exp2?|log2?|sqrt|fabs|fma|min|max|minnum|maxnum|umin|umax|smin|smax|ctpop|ctlz|cttz|fshl|fshr)\b.*)"
 )
 SHARED = 3
+CLUSTER = 7
 GLOBAL = 1
 
 
@@ -138,6 +144,8 @@ def effect_of(op: Operation) -> Effect | None:
         text = getattr(attr_of(op, "asm_string") or attr_of(op, "ptxCode"), "data", "")
         if _WAIT.fullmatch(text):
             return Effect("wgmma_wait", blocks=True)
+        if op.name == "nvvm.inline_ptx" and _REMOTE_ARRIVE.fullmatch(text):
+            return Effect("mbarrier_arrive", (0, 1))
         if not text.strip() or text.strip().startswith(".pragma") or only_computes(text):
             return None
         raise NotProved(f"the effect of inline PTX {text.strip()[:60]!r} is not modelled", op)
@@ -164,7 +172,7 @@ def _access(op: Operation) -> Effect | None:
     space = address_space(op.operands[pointer])
     if space in (GLOBAL, "local", "argument"):
         return None
-    if space == SHARED:
+    if space in (SHARED, CLUSTER):
         return Effect("write" if pointer else "read", (pointer,))
     raise NotProved(f"{op.name} through a generic pointer: its memory is not known", op)
 
@@ -208,15 +216,12 @@ def _check(op: Operation) -> None:
 
 def _load(op: Operation) -> None:
     sizes = segment_sizes(op)
-    if sizes[4:] and any(sizes[4:-1]):
-        raise NotProved("a multicast or predicated TMA load is not modelled", op)
+    if sizes[7:8] == (1,):
+        raise NotProved("a predicated TMA load is not modelled", op)
+    if enum_word(attr_of(op, "group")):
+        raise NotProved("a TMA load for a pair of blocks is not modelled", op)
     if enum_word(attr_of(op, "mode")) not in ("", "tile"):
         raise NotProved("an im2col TMA load is not modelled", op)
-
-
-def _bulk_load(op: Operation) -> None:
-    if segment_sizes(op)[4:5] == (1,):
-        raise NotProved("a multicast bulk copy is not modelled", op)
 
 
 def _bulk_store(op: Operation) -> None:
@@ -266,7 +271,6 @@ def segment_sizes(op: Operation) -> tuple[int, ...]:
 
 _VARIANTS: dict[str, Callable[[Operation], None]] = {
     "nvvm.cp.async.bulk.tensor.shared.cluster.global": _load,
-    "nvvm.cp.async.bulk.shared.cluster.global": _bulk_load,
     "nvvm.cp.async.bulk.global.shared.cta": _bulk_store,
     "nvvm.fence.proxy": _fence_proxy,
     **dict.fromkeys(_OPERANDS, _plain_mbarrier),
@@ -287,6 +291,13 @@ def wait_count(op: Operation) -> int | None:
         if (count := integer_or_none(op, key)) is not None:
             return count
     return None
+
+
+def multicast_mask(op: Operation) -> SSAValue | None:
+    """Return the operand of a load to shared memory that selects the blocks of the cluster, if it has one."""
+    sizes = segment_sizes(op)
+    which = 4 if op.name == "nvvm.cp.async.bulk.shared.cluster.global" else 5
+    return op.operands[sum(sizes[:which])] if sizes[which : which + 1] == (1,) else None
 
 
 def signals(op: Operation) -> int:

@@ -6,7 +6,7 @@ A step returns False if it has to wait; it has then changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
@@ -17,11 +17,11 @@ from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions.matrix import shape_of
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.machine.wgmma import Instruction, Shape, operand_units
-from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
+from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.prove.arithmetic import Evaluator, Learned, size_in_bytes
 from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
-from cute_dialect.prove.effects import MAY_BE, segment_sizes, signals, wait_count
+from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
@@ -56,7 +56,7 @@ class Machine(Evaluator):
         self._masks: dict[object, int] = {}
         self._accessed: dict[object, list[tuple[int, int]]] = {}
         self._plans: dict[Operation, tuple[Callable[..., bool] | None, Callable[..., None] | None]] = {}
-        for w in range(program.threads // 32):
+        for w in range(program.warps * program.blocks):
             learned.classes.setdefault(w, [ALL_LANES])
         self._bits: dict[tuple[int, int], tuple[int, int]] = {}
         everyone = 0
@@ -71,11 +71,11 @@ class Machine(Evaluator):
     def start(self) -> State:
         """Return the state at the launch of a block."""
         s = State(Facts(self.everyone))
-        warps = self.program.threads // 32
+        warps, blocks = self.program.warps, self.program.blocks
         each = min(255, 65536 // self.program.threads // 8 * 8)
-        s.pool = 65536 - each * self.program.threads
-        for n in range(warps):
-            w = Warp(n, np.arange(32, dtype=np.int64) + 32 * n)
+        s.pool = (65536 - each * self.program.threads,) * blocks
+        for n in range(warps * blocks):
+            w = Warp(n, np.arange(32, dtype=np.int64) + 32 * (n % warps), n // warps)
             w.registers = each
             w.frames.append(self._frame(self.program.kernel.regions[0].block, None, ALL_LANES))
             s.warps.append(w)
@@ -121,11 +121,21 @@ class Machine(Evaluator):
             out |= self._bits[w.number, c][0]
         return out
 
+    def _renew(self, s: State, token: Hashable, known: int) -> None:
+        """Record an event that only some holders know. Copies and wgmma in flight do not carry it."""
+        s.facts.token(token, known)
+        for products in s.products.values():
+            for p in products.values():
+                p.tokens -= {token}
+        s.flying = [f._replace(tokens=f.tokens - {token}) if token in f.tokens else f for f in s.flying]
+
     # -- shared memory ------------------------------------------------------------------------------------------------
 
     def place(self, offset: int) -> str:
         """Return the name of a place in shared memory for messages."""
-        return f"shared memory byte {offset}{self.program.names.place(offset)}"
+        rank, offset = divmod(offset, self.program.window)
+        block = f" of block {rank} of the cluster" if self.program.blocks > 1 else ""
+        return f"shared memory byte {offset}{self.program.names.place(offset)}{block}"
 
     def units(self, offsets: Sequence[int], nbytes: int, op: Operation) -> int:
         """Return the mask of units of accesses of `nbytes` bytes."""
@@ -135,7 +145,8 @@ class Machine(Evaluator):
             unit = self.learned.unit
             got = 0
             for at in set(offsets):
-                if not 0 <= at <= self.program.shared_size - nbytes:
+                inside = at % self.program.window <= self.program.shared_size - nbytes
+                if not 0 <= at < self.program.window * self.program.blocks or not inside:
                     raise Violation("oob", f"access of {nbytes} bytes at {self.place(at)}, out of bounds", op)
                 while at % unit or nbytes % unit:
                     unit //= 2
@@ -146,18 +157,26 @@ class Machine(Evaluator):
             self._masks[key] = got
         return got
 
-    def offset(self, value: Value, lanes: int, op: Operation, what: str) -> int:
-        """Return the byte offset of an address that all active lanes share."""
+    def offset(self, w: Warp, value: Value, lanes: int, op: Operation, what: str) -> int:
+        """Return the byte offset of an address that all active lanes share, in the shared memory of the cluster."""
+        return self._in_cluster(w, self.number(value, lanes, op, what), op)
+
+    def _in_cluster(self, w: Warp, address: int, op: Operation) -> int:
+        """Return the offset in the cluster of an address of the own block, or of one that `mapa` has returned."""
+        rank = (address >> WINDOW_BITS) - 1 if address >> WINDOW_BITS else w.rank
+        local = (address & ((1 << WINDOW_BITS) - 1)) - SMEM_ORIGIN
+        if not 0 <= local < self.program.window or not 0 <= rank < self.program.blocks:
+            raise Violation("oob", f"access of shared memory byte {local}{self.program.names.place(local)}", op)
+        return local + rank * self.program.window
+
+    def number(self, value: Value, lanes: int, op: Operation, what: str) -> int:
+        """Return an integer that all active lanes share."""
         if isinstance(value, np.ndarray):
             active = value[lane_array(lanes)]
             value = int(active[0]) if len(active) and (active == active[0]).all() else UNKNOWN
         if not isinstance(value, int):
             raise NotProved(f"{what} is not known", op, _why_unknown(value))
-        return value - SMEM_ORIGIN
-
-    def number(self, value: Value, lanes: int, op: Operation, what: str) -> int:
-        """Return an integer that all active lanes share."""
-        return self.offset(value, lanes, op, what) + SMEM_ORIGIN
+        return value
 
     def access(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
         """Check and record an access that class c of a warp makes or issues."""
@@ -187,8 +206,40 @@ class Machine(Evaluator):
                 )
         if actor[0] == "thread":
             record = record._replace(known=own)
+        for rank in range(self.program.blocks) if self.program.blocks > 1 else ():
+            if rank != w.rank and mask & self._window(rank):
+                self._visit(s, w, rank, op)
         s.facts.add(record, mask)
         self.sites[kind, actor] = op
+
+    def _window(self, rank: int) -> int:
+        """Return the mask of the shared memory of a block."""
+        units = self.program.window // self.learned.unit
+        return ((1 << units) - 1) << (units * rank)
+
+    def _visit(self, s: State, w: Warp, rank: int, op: Operation) -> None:
+        """Record that a warp uses the shared memory of another block, which must not end before."""
+        if not any(o.frames for o in s.warps if o.rank == rank):
+            raise Violation("sync", f"access to the shared memory of block {rank} of the cluster, which has ended", op)
+        self._renew(s, ("visit", rank, w.number), self.sources(w, self.classes_of(w, w.frames[-1].lanes)))
+        self.sites["visit", (rank, w.number)] = op
+
+    def _block_ends(self, s: State, rank: int) -> None:
+        """Check that all other blocks have finished their accesses to the shared memory of a block that ends."""
+        mine = 0
+        for w in s.warps:
+            if w.rank == rank:
+                mine |= self.sources(w, range(len(self.learned.classes[w.number])))
+        for o in s.warps:
+            known = s.facts.tokens.get(("visit", rank, o.number), (mine, 0))[0]
+            if not known & mine:
+                where = self.sites.get(("visit", (rank, o.number)))
+                text = f"block {rank} of the cluster may end before another block uses its shared memory; add a "
+                raise Violation("exit", text + "cluster barrier before its end", where)
+        for r, mask in s.facts.records.items():
+            if r.actor[0] == "tma" and mask & self._window(rank) and not r.known & mine:
+                text = f"a bulk copy may be in flight when block {rank} of the cluster ends; wait for its mbarrier"
+                raise Violation("exit", text, self._site(r.actor))
 
     def _race(self, earlier: Record, common: int, kind: str, op: Operation, what: str) -> None:
         at = (common & -common).bit_length() - 1
@@ -267,6 +318,8 @@ class Machine(Evaluator):
     def _return(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
         w.frames.pop()
         self._ends(s, w)
+        if self.program.blocks > 1 and not any(o.frames for o in s.warps if o.rank == w.rank):
+            self._block_ends(s, w.rank)
 
     def _branch(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
         c = self.get(w, op.operands[0])
@@ -478,9 +531,10 @@ class Machine(Evaluator):
                     raise Violation("exit", f"{text} when its thread ends", self._site(actor))
         if w.issued > w.waited:
             raise Violation("exit", "a wgmma is in flight when its warp ends", None)
-        for ident, b in s.named.items():
-            if b.expected is None:
-                self._complete_named(s, ident, b)
+        for (rank, ident), b in list(s.named.items()):
+            if rank == w.rank and b.expected is None:
+                self._complete_named(s, (rank, ident), b)
+        self._complete_cluster(s)
 
     def _site(self, actor: Actor) -> Operation | None:
         return self.sites.get((READ, actor)) or self.sites.get((WRITE, actor))
@@ -488,7 +542,7 @@ class Machine(Evaluator):
     # -- mbarriers ----------------------------------------------------------------------------------------------------
 
     def _do_mbarrier_init(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        at = self.offset(self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
+        at = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
         count = self.number(self.get(w, op.operands[1]), lanes, op, "the count of an mbarrier")
         (c, *more) = self.classes_of(w, lanes)
         if more or self.learned.classes[w.number][c].bit_count() > 1 or at in s.mbarriers:
@@ -496,7 +550,7 @@ class Machine(Evaluator):
         if not 1 <= count < 1 << 20:
             raise Violation("sync", f"mbarrier.init with a count of {count}; it must be 1 to 2^20 - 1", op)
         s.mbarriers[at] = MBarrier(count, count)
-        s.facts.token(("init", at), self._bits[w.number, c][0])
+        self._renew(s, ("init", at), self._bits[w.number, c][0])
         self.sites["mbarrier", ("init", at)] = op
         w.inits = (*w.inits, (at, c))
         return True
@@ -541,11 +595,14 @@ class Machine(Evaluator):
 
     def _do_mbarrier_arrive(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
         pointer = self.get(w, op.operands[0])
+        lanes = self._predicated(w, op, lanes)
+        if not lanes:
+            return True
         nbytes = 0
         if op.name.endswith("expect_tx"):
             nbytes = self.number(self.get(w, op.operands[1]), lanes, op, "the number of expected bytes")
         classes = self.classes_of(w, lanes)
-        offsets = self._lane_offsets(pointer, lanes, op, "the address of an mbarrier")
+        offsets = self._lane_offsets(w, pointer, lanes, op, "the address of an mbarrier")
         for at in sorted(set(offsets.values())):
             here = [c for c in classes if offsets[_first(self.learned.classes[w.number][c])] == at]
             if any(len({offsets[i] for i in _lanes(self.learned.classes[w.number][c])}) > 1 for c in classes):
@@ -553,6 +610,8 @@ class Machine(Evaluator):
             for c in here:
                 b = self._barrier(s, w, c, at, op)
                 self._in_phase(s, w, c, at, b, op)
+            if (rank := at // self.program.window) != w.rank:
+                self._visit(s, w, rank, op)
             b = s.mbarriers[at]
             n = sum(self.learned.classes[w.number][c].bit_count() for c in here)
             b.bytes += nbytes * n
@@ -567,13 +626,24 @@ class Machine(Evaluator):
             self._complete(s, at, b, op)
         return True
 
-    def _lane_offsets(self, pointer: Value, lanes: int, op: Operation, what: str) -> dict[int, int]:
+    def _predicated(self, w: Warp, op: Operation, lanes: int) -> int:
+        """Return the lanes whose predicate of inline PTX is true."""
+        if op.name != "nvvm.inline_ptx" or len(op.operands) < 2:
+            return lanes
+        c = self.get(w, op.operands[1])
+        if isinstance(c, np.ndarray):
+            return lanes & mask_of(c)
+        if not isinstance(c, int):
+            raise NotProved("the predicate of an arrival is not known", op, _why_unknown(c))
+        return lanes if c else 0
+
+    def _lane_offsets(self, w: Warp, pointer: Value, lanes: int, op: Operation, what: str) -> dict[int, int]:
         """Return the byte offset of each active lane."""
         if isinstance(pointer, np.ndarray):
-            return {i: int(pointer[i]) - SMEM_ORIGIN for i in _lanes(lanes)}
+            return {i: self._in_cluster(w, int(pointer[i]), op) for i in _lanes(lanes)}
         if not isinstance(pointer, int):
             raise NotProved(f"{what} is not known", op, _why_unknown(pointer))
-        return dict.fromkeys(_lanes(lanes), pointer - SMEM_ORIGIN)
+        return dict.fromkeys(_lanes(lanes), self._in_cluster(w, pointer, op))
 
     def _complete(self, s: State, at: int, b: MBarrier, op: Operation | None) -> None:
         """Complete the phase of an mbarrier if nothing is pending."""
@@ -602,12 +672,12 @@ class Machine(Evaluator):
                     )
                 w.lag[where, c] = min(2, lag + 1)
         s.facts.carry(arrivals, published)
-        s.facts.token(("phase", at), published | arrivals)
+        self._renew(s, ("phase", at), published | arrivals)
         b.pending = b.count
         b.phase, b.parity, b.delivers = min(2, b.phase + 1), b.parity ^ 1, False
 
     def _do_mbarrier_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        at = self.offset(self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
+        at = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
         parity = self.number(self.get(w, op.operands[1]), lanes, op, "the parity of a wait") & 1
         classes = self.classes_of(w, lanes)
         passes = all([self._may_pass(s, w, c, at, parity, op) for c in classes])
@@ -615,10 +685,7 @@ class Machine(Evaluator):
             return False
         for c in classes:
             w.lag[at, c] = 0
-            s.facts.token(("taken", at, w.number, c), self._bits[w.number, c][1])
-            for products in s.products.values():
-                for p in products.values():
-                    p.tokens = p.tokens - {("taken", at, w.number, c)}
+            self._renew(s, ("taken", at, w.number, c), self._bits[w.number, c][1])
         s.facts.carry(self._bit(("published", at)), self.targets(w, classes))
         return True
 
@@ -647,7 +714,7 @@ class Machine(Evaluator):
             if not s.facts.knows(("phase", at), self._bits[w.number, c][0]):
                 raise Violation("order", f"this wait at the mbarrier at {self.place(at)} may pass a phase early", op)
             w.lag[at, c] = 0
-            s.facts.token(("taken", at, w.number, c), self._bits[w.number, c][1])
+            self._renew(s, ("taken", at, w.number, c), self._bits[w.number, c][1])
         return not current
 
     # -- barriers of the block ----------------------------------------------------------------------------------------
@@ -672,11 +739,12 @@ class Machine(Evaluator):
             raise Violation(
                 "sync", f"barrier {ident} with {expected} threads; ids are 0 to 15, counts multiples of 32", op
             )
-        b = s.named.setdefault(ident, Named())
+        at = w.rank, ident
+        b = s.named.setdefault(at, Named())
         classes = self.classes_of(w, lanes)
         bit = self._bits[w.number, 0][0]
         for party in b.before:
-            if not s.facts.knows(("party", ident, party), self.sources(w, classes)):
+            if not s.facts.knows(("party", at, party), self.sources(w, classes)):
                 raise Violation(
                     "race",
                     f"barrier {ident} may still be in use: this arrival is not ordered after that of warp {party} in "
@@ -688,18 +756,53 @@ class Machine(Evaluator):
         b.expected = expected
         b.arrived += 32
         b.parties = (*b.parties, w.number)
-        s.facts.carry(self.sources(w, classes), self._bit(("meeting", ident)))
-        s.facts.token(("party*", ident, w.number), bit | self._bit(("meeting", ident)))
+        s.facts.carry(self.sources(w, classes), self._bit(("meeting", at)))
+        self._renew(s, ("party*", at, w.number), bit | self._bit(("meeting", at)))
         if not arrives:
-            w.joined = ident
-        self._complete_named(s, ident, b)
+            w.joined = at
+        self._complete_named(s, at, b)
         if arrives or w.passed:
             w.passed, w.joined = False, None
             return True
         return False
 
-    def _complete_named(self, s: State, ident: int, b: Named) -> None:
-        need = 32 * sum(bool(w.frames) for w in s.warps) if b.expected is None else b.expected
+    def _do_cluster_arrive(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        if lanes != ALL_LANES:
+            raise Violation("sync", "a cluster barrier in divergent code: some threads of the warp do not reach it", op)
+        if w.gathered is not None:
+            raise Violation("sync", "a warp arrives twice at the cluster barrier without a wait between", op)
+        w.gathered = False
+        meeting = self._bit(("cluster meeting",))
+        if op.name.endswith("relaxed"):
+            # fence.mbarrier.init releases the initializations before it, even to a relaxed arrival.
+            for at, _ in w.inits:
+                known, fenced = s.facts.tokens["init", at]
+                if s.mbarriers[at].fenced:
+                    s.facts.tokens["init", at] = (known | meeting, fenced)
+        else:
+            s.facts.carry(self.sources(w, self.classes_of(w, lanes)), meeting)
+        self._complete_cluster(s)
+        return True
+
+    def _complete_cluster(self, s: State) -> None:
+        """Complete the phase of the cluster barrier if all live warps have arrived."""
+        live = [w for w in s.warps if w.frames]
+        if live and all(w.gathered is False for w in live):
+            for w in live:
+                w.gathered = True
+            s.facts.carry(self._bit(("cluster meeting",)), self._bit(("cluster met",)))
+
+    def _do_cluster_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+        if w.gathered is None:
+            raise Violation("sync", "a warp waits at the cluster barrier without an arrival", op)
+        if not w.gathered:
+            return False
+        w.gathered = None
+        s.facts.carry(self._bit(("cluster met",)), self.targets(w, self.classes_of(w, ALL_LANES)))
+        return True
+
+    def _complete_named(self, s: State, ident: tuple[int, int], b: Named) -> None:
+        need = 32 * sum(bool(w.frames) for w in s.warps if w.rank == ident[0]) if b.expected is None else b.expected
         if not b.arrived or b.arrived < need:
             return
         for party in b.before:
@@ -731,9 +834,10 @@ class Machine(Evaluator):
             raise Violation(
                 "sync", f"setmaxnreg {'increase' if increase else 'decrease'} from {w.registers} to {count}", op
             )
-        if 32 * (count - w.registers) > s.pool:
+        more = 32 * (count - w.registers)
+        if more > s.pool[w.rank]:
             return False
-        s.pool -= 32 * (count - w.registers)
+        s.pool = tuple(free - more if rank == w.rank else free for rank, free in enumerate(s.pool))
         w.registers, w.resized = count, True
         return True
 
@@ -758,14 +862,29 @@ class Machine(Evaluator):
     def _load(self, s: State, w: Warp, op: Operation, lanes: int, signal: int, nbytes: int) -> bool:
         """Issue a copy to shared memory that signals the mbarrier in the operand `signal`."""
         c = self._issuer(w, lanes, op)
-        start = self.offset(self.get(w, op.operands[0]), lanes, op, "the destination of a bulk copy")
-        at = self.offset(self.get(w, op.operands[signal]), lanes, op, "the mbarrier of a bulk copy")
-        b = self._barrier(s, w, c, at, op, copy=True)
-        self._in_phase(s, w, c, at, b, op)
-        record = Record(WRITE, ("tma", at), DONE, 0, 0)
-        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk copy")
-        s.flying.append(Flight(at, nbytes, start))
+        start = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the destination of a bulk copy")
+        at = self.offset(w, self.get(w, op.operands[signal]), lanes, op, "the mbarrier of a bulk copy")
+        window = self.program.window
+        for rank in self._targets_of_copy(w, op, lanes, start // window):
+            here, there = (rank * window + x % window for x in (start, at))
+            b = self._barrier(s, w, c, there, op, copy=True)
+            self._in_phase(s, w, c, there, b, op)
+            record = Record(WRITE, ("tma", there), DONE, 0, 0)
+            self.access(s, w, c, record, self.units([here], nbytes, op), op, "the bulk copy")
+            sources = self.sources(w, (c,))
+            carried = (t for t, (known, _) in s.facts.tokens.items() if known & sources)
+            s.flying.append(Flight(there, nbytes, here, frozenset(t for t in carried if _is_order(t))))
         return True
+
+    def _targets_of_copy(self, w: Warp, op: Operation, lanes: int, rank: int) -> Sequence[int]:
+        """Return the ranks of the blocks that a copy writes to: those of a multicast mask, or of its destination."""
+        multicast = multicast_mask(op)
+        if multicast is None:
+            return (rank,)
+        mask = self.number(self.get(w, multicast), lanes, op, "the mask of a multicast copy") & 0xFFFF
+        if mask >> self.program.blocks:
+            raise Violation("sync", f"the multicast mask {mask:#x} names blocks that the cluster does not have", op)
+        return [r for r in range(self.program.blocks) if mask >> r & 1]
 
     def land(self, s: State, index: int) -> None:
         """Complete a copy in flight."""
@@ -773,6 +892,9 @@ class Machine(Evaluator):
         b = s.mbarriers[f.barrier]
         b.bytes -= f.nbytes
         b.delivers = True
+        for t in f.tokens:
+            known, fenced = s.facts.tokens[t]
+            s.facts.tokens[t] = known | self._bit(("arrivals", f.barrier)), fenced
         if not any(g.barrier == f.barrier for g in s.flying):
             # Copies that signal one mbarrier are complete together: their sum decides.
             s.facts.land(("tma", f.barrier), self._bit(("arrivals", f.barrier)))
@@ -790,7 +912,7 @@ class Machine(Evaluator):
     def _store(self, s: State, w: Warp, op: Operation, lanes: int, nbytes: int) -> bool:
         """Issue a copy of a group from shared memory."""
         c = self._issuer(w, lanes, op)
-        start = self.offset(self.get(w, op.operands[1]), lanes, op, "the source of a bulk store")
+        start = self.offset(w, self.get(w, op.operands[1]), lanes, op, "the source of a bulk store")
         record = Record(READ, ("bulk", w.number, c), w.bulk.get(c, 0), 0, 0)
         self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk store")
         return True
@@ -865,7 +987,7 @@ class Machine(Evaluator):
         key = (op, w.number, lanes, at)
         masks = self._accessed.get(key)
         if masks is None:
-            offsets = self._lane_offsets(pointer, lanes, op, f"the address of {what}")
+            offsets = self._lane_offsets(w, pointer, lanes, op, f"the address of {what}")
             masks, seen = list[tuple[int, int]](), 0
             for c in self.classes_of(w, lanes):
                 mine = [offsets[i] for i in _lanes(self.learned.classes[w.number][c])]
@@ -898,7 +1020,7 @@ class Machine(Evaluator):
         if isinstance(acc, Accumulator) and not acc.whole:
             self._check_registers(w, acc, op)
         group = w.number // 4
-        if (group + 1) * 128 > self.program.threads:
+        if (w.number % self.program.warps // 4 + 1) * 128 > self.program.threads:
             raise Violation("sync", "a wgmma needs a warpgroup of 128 threads", op)
         number = w.issued
         w.issued += 1
@@ -912,7 +1034,8 @@ class Machine(Evaluator):
         p.tokens = p.tokens | {t for t, (known, _) in s.facts.tokens.items() if known & sources}
         first = next(c for c in classes if self.learned.classes[w.number][c] & 1)
         for units in wgmma_units(op, a, b, w.number % 4):
-            mask = self.units([16 * u for u in units], 16, op)
+            start = w.rank * self.program.window
+            mask = self.units([16 * u + start for u in units], 16, op)
             self.access(s, w, first, Record(READ, ("wgmma", group), number, 0, 0), mask, op, "the wgmma")
         w.env[op.results[0]] = Accumulator(number, True)
         return True
@@ -966,6 +1089,11 @@ class Machine(Evaluator):
     def _check_registers(self, w: Warp, acc: Accumulator, op: Operation) -> None:
         if acc.number >= w.waited:
             raise Violation("wgmma", "accumulator registers are used before their wgmma has been waited for", op)
+
+
+def _is_order(token: Hashable) -> bool:
+    """Return True for an event that precedes whatever follows it, whether or not memory is visible."""
+    return isinstance(token, tuple) and token[0] in ("phase", "taken")
 
 
 def shape_key(op: Operation) -> tuple[object, ...]:

@@ -19,8 +19,9 @@ from cute_dialect.interp.exec.program import Program as Interpreted
 from cute_dialect.interp.exec.program import lay_out_shared
 from cute_dialect.interp.machine.group import Counter as StepCounter
 from cute_dialect.interp.machine.group import Machine as Interpreter
+from cute_dialect.interp.types import round_up
 from cute_dialect.prove.attributes import integers_of
-from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, signals
+from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, multicast_mask, signals
 from cute_dialect.prove.verdict import NotProved
 
 _BOX = re.compile(r"tma_\w+<(\w+), box = \(([\d, ]+)\)")
@@ -32,6 +33,8 @@ _INVARIANT = (
     "nvvm.read.ptx.sreg.tid.",
     "nvvm.read.ptx.sreg.laneid",
     "nvvm.read.ptx.sreg.ntid.",
+    "nvvm.read.ptx.sreg.cluster.",
+    "nvvm.mapa",
     "arith.addi",
     "arith.subi",
     "arith.muli",
@@ -92,12 +95,17 @@ class Program:
             raise NotProved("blocks of several dimensions are not modelled")
         if not self.threads or self.threads % 32:
             raise NotProved(f"the block has {self.threads or 'an unknown number of'} threads; whole warps are needed")
-        if prod(integers_of(kernel, "nvvm.cluster_dim") or [1]) > 1:
-            raise NotProved("clusters of several blocks are not modelled")
+        self.warps = self.threads // 32
+        self.blocks, *more = integers_of(kernel, "nvvm.cluster_dim") or [1]
+        if prod(more) > 1:
+            raise NotProved("clusters of several dimensions are not modelled")
+        if self.blocks > 1 and self.threads % 128:
+            raise NotProved("clusters of blocks without whole warpgroups are not modelled")
         self.boxes = _boxes(kernel)
         machine = Interpreter(StepCounter(1), (1, 1, 1), (self.threads, 1, 1), True)
         size = getattr(getattr(attr_of(kernel, "cute.dynamic_smem"), "value", None), "data", 0)
         lay_out_shared(Interpreted(module, "wrap"), machine, kernel, size)
+        self.window = round_up(machine.smem_size, 1024) or 1024  # distance of the blocks of a cluster in shared memory
         self.symbols, self.shared_size, self.names = machine.symbols, machine.smem_size, machine.shared_names
 
     def _enclose(self, op: Operation) -> None:
@@ -155,6 +163,8 @@ class Program:
                 self.relevant.add(value)
                 work.append(owner.operands[0])
         for op, effect in self.effects.items():
+            if effect.kind in ("tensor_load", "bulk_load") and (mask := multicast_mask(op)) is not None:
+                work.append(mask)
             for i in effect.operands:
                 if effect.kind == "tensor_load" and i < 0:
                     i = signals(op)

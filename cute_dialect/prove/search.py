@@ -214,6 +214,7 @@ class Keys:
             w.waited - slowest,
             w.fenced,
             w.joined,
+            w.gathered,
             w.passed,
             w.registers,
             w.resized,

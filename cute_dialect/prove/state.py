@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
@@ -61,16 +62,20 @@ class Warp:
     """One warp: its frames, values, groups of copies and wgmma.
 
     Attributes:
+        rank: Number of the block in the cluster.
         tile: Iteration of the outermost loop of unknown length.
         lag: Phases of a barrier that completed since a class of lanes last took one, at most 2.
         bulk: Groups of bulk stores that a class of lanes has committed.
         copies: Groups of cp.async that a class of lanes has committed.
         issued, groups, waited: Numbers of wgmma.
-        joined: Barrier that the warp waits at, or "passed".
+        joined: Barrier that the warp waits at: the number of its block and of the barrier.
+        gathered: True if the phase of the cluster barrier that the warp has arrived at is complete, None if it waits
+            for none.
     """
 
     number: int
     lanes: np.ndarray[tuple[int], np.dtype[np.int64]]
+    rank: int = 0
     frames: list[Frame] = field(default_factory=list[Frame])
     env: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     tile: int = 0
@@ -81,7 +86,8 @@ class Warp:
     groups: tuple[int, ...] = ()
     waited: int = 0
     fenced: bool = False
-    joined: int | None = None
+    joined: tuple[int, int] | None = None
+    gathered: bool | None = None
     passed: bool = False
     registers: int = 0
     resized: bool = False
@@ -89,7 +95,7 @@ class Warp:
 
     def copy(self) -> Warp:
         """Return an independent copy."""
-        new = Warp(self.number, self.lanes)
+        new = Warp(self.number, self.lanes, self.rank)
         new.__dict__.update(self.__dict__)
         new.frames = [f.copy() for f in self.frames]
         for name in ("env", "lag", "bulk", "copies"):
@@ -124,13 +130,13 @@ class Named:
     before: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Flight:
-    """A copy in flight, and the mbarrier that it signals."""
+class Flight(NamedTuple):
+    """A copy in flight, the mbarrier that it signals, and the events that precede its issue."""
 
     barrier: int
     nbytes: int
     start: int
+    tokens: frozenset[Hashable] = frozenset()
 
 
 @dataclass
@@ -148,13 +154,13 @@ class State:
     def __init__(self, facts: Facts) -> None:
         self.warps: list[Warp] = []
         self.mbarriers: dict[int, MBarrier] = {}
-        self.named: dict[int, Named] = {}
+        self.named: dict[tuple[int, int], Named] = {}
         self.flying: list[Flight] = []
         self.products: dict[int, dict[int, Product]] = {}
         self.facts = facts
         self.decisions: dict[Base, Interval] = {}
         self.shifted: set[Base] = set()
-        self.pool = 0
+        self.pool: tuple[int, ...] = ()
 
     def copy(self) -> State:
         """Return an independent copy."""

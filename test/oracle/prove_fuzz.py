@@ -79,7 +79,7 @@ def judge(one: Protocol, module: ModuleOp, stages: int) -> tuple[Proof, str]:
     if not proof:
         return proof, ""
     try:
-        violation, _ = check(module, one.kernel, stages + 2)
+        violation, _ = check(module, one.kernel, stages + 2, most=4000)
     except TooMany:
         violation = None
     if violation is not None:

@@ -1,7 +1,7 @@
 """Small protocols of the language, correct or with one defect, for tests of the protocol prover.
 
 `ring` moves rows with mbarriers, `tma_ring` with TMA copies, `copy_pipeline` with cp.async and barriers of the block,
-and `handoff` with two named barriers.
+`handoff` with two named barriers, and `cluster_ring` with multicast copies in a cluster of two blocks.
 """
 
 # ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
@@ -221,10 +221,84 @@ def handoff(stages: int, defect: str = "") -> Callable[..., Any]:
     return launch
 
 
+CLUSTER_DEFECTS = (
+    "no barrier at the start", "no barrier at the end", "own release only", "bytes of one block", "one arrival fewer",
+)  # fmt: skip
+
+
+def cluster_ring(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function whose two blocks load half of each stage for both of them, by multicast."""
+    expected = 1024 if defect == "bytes of one block" else 2048
+
+    @cute.kernel
+    def cluster_kernel(tma_x: Any, y: cute.Tensor, steps: cute.Int32):
+        load, X = tma_x
+        tid, rank = cute.arch.thread_idx().x, cute.arch.block_idx_in_cluster()
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        layout = cute.make_layout((8, 32, 2 * stages), stride=(32, 1, 256))
+        slots = cute.smem_tensor(cute.Float32, layout, 128)
+        full = cute.arch.alloc_smem(cute.Int64, stages, 8)
+        empty = cute.arch.alloc_smem(cute.Int64, stages, 8)
+        if tid == 0:
+            for i in cute.range_constexpr(stages):
+                cute.arch.mbarrier_init(full + i, 1)
+                cute.arch.mbarrier_init(empty + i, 1 if defect == "one arrival fewer" else 2)
+            cute.arch.mbarrier_init_fence()
+        if defect == "no barrier at the start":
+            cute.arch.sync_threads()
+        else:
+            cute.arch.cluster_arrive()
+            cute.arch.cluster_wait()
+        tiles, whole = cute.flat_divide(X, (8, 32)), cute.make_layout(1)
+        ts, tg = cpasync.tma_partition(load, 0, whole, cute.group_modes(slots, 0, 2), cute.group_modes(tiles, 0, 2))
+        slot, phase = cute.Int32(0), cute.Int32(0)
+        if warp == 0:
+            if cute.arch.elect_one():
+                for k in range(steps):
+                    cute.arch.mbarrier_wait(empty + slot, phase ^ 1)
+                    cute.arch.mbarrier_arrive_and_expect_tx(full + slot, expected)
+                    cute.copy(load, tg[None, rank, k], ts[None, 2 * slot + rank], tma_bar_ptr=full + slot, mcast_mask=3)
+                    slot += 1
+                    if slot == stages:
+                        slot = cute.Int32(0)
+                        phase = phase ^ 1
+        elif warp == 1:
+            for k in range(steps):
+                cute.arch.mbarrier_wait(full + slot, phase)
+                y[32 * rank + lane, k] = slots[0, lane, 2 * slot] + slots[0, lane, 2 * slot + 1]
+                cute.arch.sync_warp()
+                if defect == "own release only":
+                    if lane < 2:
+                        cute.arch.mbarrier_arrive(empty + slot, rank)
+                elif lane < 2:
+                    cute.arch.mbarrier_arrive(empty + slot, lane)
+                slot += 1
+                if slot == stages:
+                    slot = cute.Int32(0)
+                    phase = phase ^ 1
+        if defect != "no barrier at the end":
+            cute.arch.cluster_arrive()
+            cute.arch.cluster_wait()
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, "m", "n"], y: cute.Tensor[None, 64, "k"]):
+        box = cute.make_layout((8, 32), stride=(32, 1))
+        atom = cpasync.make_tiled_tma_atom(cpasync.G2SMulticast(), x, box, (8, 32))
+        cluster_kernel(atom, y, y.shape[1]).launch(grid=2, block=128, cluster=(2, 1, 1))
+
+    return launch
+
+
+def cluster_arrays(columns: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the arguments of `cluster_ring` for a number of steps."""
+    return np.ones((16, 32 * columns), np.float32), np.zeros((64, columns), np.float32)
+
+
 FAMILIES: tuple[tuple[Callable[..., Any], tuple[str, ...], Callable[[int], tuple[Any, ...]]], ...] = (
     (ring, DEFECTS, arrays),
     (tma_ring, TMA_DEFECTS, tma_arrays),
     (copy_pipeline, COPY_DEFECTS, copy_arrays),
     (handoff, HANDOFF_DEFECTS, arrays),
+    (cluster_ring, CLUSTER_DEFECTS, cluster_arrays),
 )
 """Functions that return a host function, their defects, and functions that return arguments for a number of steps."""

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 
 import prove_table
 from prove_exhaustive import check
-from rings import DEFECTS, FAMILIES, arrays, ring
+from rings import DEFECTS, FAMILIES, arrays, cluster_ring, ring
 
 PROBLEMS = [arrays(n) for n in (7, 4, 1, 2)]
 
@@ -209,13 +209,15 @@ def test_a_defect_of_a_protocol_is_refuted(
     problems = [arguments(n) for n in (7, 4, 1, 2)]
     (proof,) = cute.testing.prove(build(2, defect), problems[0], problems=problems[1:])
     assert proof.verdict == "refuted", str(proof)
+    if build is cluster_ring:  # the interleavings of its eight warps are too many
+        return
     compiled = cute.compile(build(2, defect), *arguments(2), device="cpu").kernel(cpu=True).module
     violation, _ = check(cast(ModuleOp, compiled.lowered()), compiled.names[0], 4)
     assert violation is not None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("build", "arguments"), [(f, a) for f, _, a in FAMILIES])
+@pytest.mark.parametrize(("build", "arguments"), [(f, a) for f, _, a in FAMILIES if f is not cluster_ring])
 def test_no_interleaving_of_a_proved_protocol_is_wrong(
     build: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
 ):
@@ -305,6 +307,22 @@ def test_a_product_that_only_small_sizes_keep_in_range_is_an_assumption():
 
     (proof,) = cute.testing.prove(launch, arrays(2))
     assert proof and proof.assumed == ("65536*x.shape[1] fits in 32 bits",), str(proof)
+
+
+def test_a_race_on_global_memory_reproduces_nothing():
+    @cute.kernel
+    def both(y: cute.Tensor):
+        s = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        if y[0] < 0:  # never, but the prover does not know
+            s[0] = y[0]
+        y[0] = 1.0
+
+    @cute.jit
+    def launch(y: cute.Tensor):
+        both(y).launch(grid=1, block=64)
+
+    (proof,) = cute.testing.prove(launch, (np.zeros(1, np.float32),))
+    assert proof.verdict == "not proved" and "the interpreter does not reproduce it" in proof.reason, str(proof)
 
 
 @pytest.mark.slow
