@@ -33,31 +33,24 @@ if TYPE_CHECKING:  # pragma: no cover
 __all__ = ["CHUNK", "AdamwArrays", "AdamwConfig", "AdamwNumbers", "adamw_text", "table_of"]
 
 CHUNK = 4096
-"""Elements that a block updates, if the parameters are too small for larger chunks."""
-
-_LARGE_CHUNK, _BLOCKS = 32768, 2048
-"""Elements that a block updates at most, and the number of blocks from which on chunks are larger than CHUNK."""
+"""Elements that a block updates. Larger chunks were slower on an H200."""
 
 _THREADS, _VECTORS = 256, 2
 """Threads of a block, and the vectors of each array that a thread loads before it computes the first of them."""
 
 
 def table_of(
-    counts: Sequence[int], offsets: "Sequence[Sequence[int]] | NDArray[np.int64]", chunk: int | None = None
+    counts: Sequence[int], offsets: "Sequence[Sequence[int]] | NDArray[np.int64]", chunk: int = CHUNK
 ) -> "NDArray[np.int64]":
     """Return the table: the elements of each block, and its four offsets.
 
     Args:
         counts: Elements of each parameter.
         offsets: Offsets of each parameter, its gradient and its moments, in elements.
-        chunk: Elements of a block; a power of two. By default, larger chunks for more elements.
+        chunk: Elements of a block, a multiple of the vector.
     """
     import numpy as np
 
-    if chunk is None:
-        chunk = CHUNK
-        while chunk < _LARGE_CHUNK and sum(counts) >= 2 * chunk * _BLOCKS:
-            chunk *= 2
     sizes = np.array(counts, np.int64)
     chunks = -(-sizes // chunk)
     parameters = np.repeat(np.arange(len(sizes)), chunks)
