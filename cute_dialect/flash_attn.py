@@ -136,9 +136,9 @@ def flash_attn_varlen_func(
         block_table, page_table: pages of the keys; ``k`` and ``v`` are then (pages, page size, H, D), and
             ``seqused_k``, or the differences of ``cu_seqlens_k``, are the numbers of keys.
         max_seqlen_q, max_seqlen_k: rows and keys of the longest sequence, or more; default: all, which is slower.
-        q, k, v, cu_seqlens_q, cu_seqlens_k, dropout_p, softmax_scale, causal, window_size,
-            softcap, alibi_slopes, deterministic, return_attn_probs, seqused_q, seqused_k, attention_chunk: as in
-            FlashAttention.
+        q, k, v, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k: as in FlashAttention.
+        dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, deterministic: as in FlashAttention.
+        return_attn_probs, attention_chunk: as in FlashAttention.
     """
     call = "flash_attn_varlen_func"
     _check_rank(call, "q", q, "(rows, H, D)")

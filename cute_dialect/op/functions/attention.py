@@ -433,9 +433,9 @@ def attention_backward(
         deterministic: add the parts of ``dq`` in a fixed order; None follows
             ``torch.are_deterministic_algorithms_enabled()``.
         kernel: a name as reported by :func:`cute_dialect.op.explain`, or a ``BackwardConfig``.
-        q, k, v, causal, scale, window, softcap, alibi_slopes, mask, dropout_p, rng_state, layout, cu_seqlens_q,
-            cu_seqlens_k, max_seqlen_q: as in the call.  Calls with sinks need no argument, because ``lse`` includes
-            them.
+        q, k, v, causal, scale, window, softcap, alibi_slopes, mask, dropout_p, rng_state, layout: as in the call.
+        cu_seqlens_q, cu_seqlens_k, max_seqlen_q: as in the call.  Calls with sinks need no argument, because ``lse``
+            includes them.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Raises subclasses of :class:`cute_dialect.op.OpError` before anything is compiled or written.

@@ -188,8 +188,9 @@ class Attention(Recorded):
         Args:
             out: array for the result; default: a new array.
             sync: wait for the result.
-            cu_seqlens_q, cu_seqlens_k, sinks, alibi_slopes, mask, rng_state, max_seqlen_q, seqused_k, page_table,
-                q_descale, k_descale, v_descale, device, stream, run: as in :func:`cute_dialect.op.attention`.
+            cu_seqlens_q, cu_seqlens_k, max_seqlen_q, seqused_k, page_table: as in :func:`cute_dialect.op.attention`.
+            sinks, alibi_slopes, mask, rng_state, q_descale, k_descale, v_descale: as in the function.
+            device, stream, run: as in the function.
 
         Raises OpError before anything is written.
         """
