@@ -29,7 +29,9 @@ CPU_ONLY = {"lit.cfg.py", "blackwell_gemm.py"}  # The second is for a later chip
 EXAMPLES = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name not in CPU_ONLY)
 PAGES = ("README.md", "docs/language.md", "docs/porting.md", *sorted(f"docs/tutorials/{p.name}" for p in (
     ROOT / "docs" / "tutorials").glob("*.md")))  # fmt: skip
-INTERPRETED = re.compile(r"\b(checks|reports|schedule|blocks)=|\b(CuteError|InterpError)\b|no error was reported")
+INTERPRETED = re.compile(
+    r"\b(checks|reports|schedule|blocks)=|\b(CuteError|InterpError|float4\w*)\b|no error was reported"
+)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

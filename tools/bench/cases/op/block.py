@@ -208,7 +208,8 @@ class Block(NamedTuple):
     ) -> float:
         """Compare the first tokens of a sequence with float64, and everything with torch.
 
-        Attention is causal, so the first tokens do not depend on the others.
+        Attention is causal, so the first tokens do not depend on the others.  Results of torch may be off as far as
+        ours.
         """
         import torch
 
@@ -220,21 +221,21 @@ class Block(NamedTuple):
             whole, part = ours(inputs[0]), ours(inputs[1])
             exact_x = short.detach().double().requires_grad_(self.is_step)
             exact, peer = theirs(exact_x, *wide), theirs(inputs[0], *parameters)
-        pairs = [("result", whole[:1, :_PREFIX], exact), ("all results", whole, peer.double())]
+        pairs = [("result", whole[:1, :_PREFIX], exact, limit), ("all results", whole, peer.double(), 2 * limit)]
         if self.is_step:
             names = ["x", *(f"parameter {i}" for i in range(len(parameters)))]
             found = _gradients(part, [inputs[1], *parameters], shortened)
             wanted = _gradients(exact, [exact_x, *wide], shortened.double())
-            pairs += [(f"gradient of {n}", a, b) for n, a, b in zip(names, found, wanted)]
+            pairs += [(f"gradient of {n}", a, b, limit) for n, a, b in zip(names, found, wanted)]
             everything = [_gradients(y, [inputs[0], *parameters], dy) for y in (whole, peer)]
-            pairs += [(f"whole gradient of {n}", a, b.double()) for n, a, b in zip(names, *everything)]
+            pairs += [(f"whole gradient of {n}", a, b.double(), 2 * limit) for n, a, b in zip(names, *everything)]
         x.requires_grad_(False)
         worst = 0.0
-        for name, found, wanted in pairs:
-            error = float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm()) / limit
-            if not error <= 1:
-                raise BenchError(f"{self.name}: {name}: the relative error is {error * limit:.1e}, above {limit:.1e}")
-            worst = max(worst, error)
+        for name, found, wanted, most in pairs:
+            error = float((found.detach().double() - wanted.detach()).norm() / wanted.detach().norm())
+            if not error <= most:
+                raise BenchError(f"{self.name}: {name}: the relative error is {error:.1e}, above {most:.1e}")
+            worst = max(worst, error / most)
         return worst
 
 
