@@ -67,7 +67,8 @@ every trip count of its loops.  It compiles FILE to base IR and visits all state
     cute-prove gemm.mlir                             every kernel of the file
     cute-prove gemm.mlir --kernel launch --in 64xKxf16 --in 128xKxf16 --in 64x128xf16
 
-proved       No race, deadlock or misuse of a barrier in shared memory, for all trip counts.  Assumptions are listed.
+proved       No race, deadlock or misuse of a barrier in shared memory, for all trip counts, or for those that the first
+             line names ('for all k_tiles >= 1').
 refuted      A violation that the interpreter reproduces on the arguments of --in; the sizes, schedule and line follow.
 not proved   The op or pattern in the way, or a violation that the interpreter does not reproduce.
 

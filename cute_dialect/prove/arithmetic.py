@@ -41,7 +41,7 @@ from cute_dialect.prove.values import (
     uniform,
     wrapped,
 )
-from cute_dialect.prove.verdict import NotProved
+from cute_dialect.prove.verdict import NotProved, Violation
 
 _CASTS = (
     "arith.extsi",
@@ -77,6 +77,9 @@ class Learned:
         threshold: Largest numbers that induction variables are compared with, by base.
         holders: Number of the bit of each holder of facts.
         ranges: Products of a base that must fit a type, assumed: the largest factor by base and width in bits.
+        skips: True if a condition on sizes was not asked, because only accesses depend on it.
+        asks_all: True if such conditions must be asked, because memory is read that an access under one may write.
+        excluded: The violation at the value that a least value excludes, by base.
     """
 
     classes: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -90,6 +93,9 @@ class Learned:
     threshold: dict[Terms, int] = field(default_factory=dict[Terms, int])
     holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
     ranges: dict[tuple[Terms, int], int] = field(default_factory=dict[tuple[Terms, int], int])
+    skips: bool = False
+    asks_all: bool = False
+    excluded: dict[Terms, Violation] = field(default_factory=dict[Terms, Violation])
 
 
 class Evaluator:
@@ -328,12 +334,19 @@ class Evaluator:
     def _is_idle(self, op: Operation, *values: Value) -> bool:
         """Return True if a question about sizes only decides whether some thread accesses memory.
 
-        It is not asked, as both answers are covered by an access that may happen. Trip counts are decided anyway.
+        It is not asked, as both answers are covered by an access that may happen. Trip counts are decided anyway, and
+        all sizes are if memory is read that such an access may have to write first.
         """
-        if op.results[0] in self.program.essential or not all(isinstance(v, (int, Linear)) for v in values):
+        if (
+            self.learned.asks_all
+            or op.results[0] in self.program.essential
+            or not all(isinstance(v, (int, Linear)) for v in values)
+        ):
             return False
         atoms = {atom for v in values if isinstance(v, Linear) for atom, _ in v.terms}
-        return not any(atom in atoms for terms in self.learned.loop_bases for atom, _ in terms)
+        idle = not any(atom in atoms for terms in self.learned.loop_bases for atom, _ in terms)
+        self.learned.skips |= idle
+        return idle
 
     def _compare_strided(self, s: State, w: Warp, op: Operation, a: Value, b: Value) -> Value:
         """Compare the induction variable of a loop with one of its values, such as the first."""

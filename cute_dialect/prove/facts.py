@@ -128,10 +128,18 @@ class Facts:
                 yield r, common
 
     def written(self) -> int:
-        """Return the mask of all bytes that were, or may have been, written."""
+        """Return the mask of all bytes that were written for certain."""
         out = 0
         for r, mask in self.records.items():
-            if r.kind == WRITE:
+            if r.kind == WRITE and not r.may_be:
+                out |= mask
+        return out
+
+    def maybe_written(self) -> int:
+        """Return the mask of all bytes that a write under an unknown condition may have written."""
+        out = 0
+        for r, mask in self.records.items():
+            if r.kind == WRITE and r.may_be:
                 out |= mask
         return out
 

@@ -23,7 +23,7 @@ from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
-from cute_dialect.prove.program import Program
+from cute_dialect.prove.program import Program, closure
 from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
 from cute_dialect.prove.values import (
     UNKNOWN,
@@ -181,12 +181,42 @@ class Machine(Evaluator):
     def access(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
         """Check and record an access that class c of a warp makes or issues."""
         kind, actor = record.kind, record.actor
+        own = self._bits[w.number, c][1]
+        if overlap := mask & s.barrier_units:
+            verb = "reads" if kind == READ else "overwrites"
+            raise Violation("sync", f"{what} {verb} {self._first_byte(overlap)}, which holds a live mbarrier", op)
+        if kind == READ and (missing := mask & ~s.facts.written()):
+            self._uninitialized(s, record, missing, op, what)
+        self._ordered(s, w, c, record, mask, op, what)
+        if actor[0] == "thread":
+            record = record._replace(known=own)
+        for rank in range(self.program.blocks) if self.program.blocks > 1 else ():
+            if rank != w.rank and mask & self._window(rank):
+                self._visit(s, w, rank, op)
+        s.facts.add(record, mask)
+        self.sites[kind, actor] = op
+
+    def _uninitialized(self, s: State, record: Record, missing: int, op: Operation, what: str) -> None:
+        """Report a read of bytes that were not written for certain."""
+        maybe = missing & s.facts.maybe_written()
+        if (maybe or record.may_be) and self.learned.skips and not self.learned.asks_all:
+            self.learned.asks_all = True
+            raise Restart
+        if record.may_be:
+            verb, text = "may read", "which may be unwritten: conditions of reads and of writes are not related"
+        elif missing == maybe:
+            verb, text = "reads", "which is written only under a condition that may be false"
+        else:
+            verb, text, missing = "reads", "which nothing has written", missing & ~maybe
+        raise Violation("uninit", f"{what} {verb} {self._first_byte(missing)}, {text}", op)
+
+    def _first_byte(self, mask: int) -> str:
+        return self.place(((mask & -mask).bit_length() - 1) * self.learned.unit)
+
+    def _ordered(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
+        """Check that an access comes after all earlier accesses that conflict with it."""
+        kind = record.kind
         bit, own = self._bits[w.number, c]
-        if kind == READ and not record.may_be and (missing := mask & ~s.facts.written()):
-            at = (missing & -missing).bit_length() - 1
-            raise Violation(
-                "uninit", f"{what} reads {self.place(at * self.learned.unit)}, which nothing has written", op
-            )
         for earlier, common in s.facts.conflicts(kind, mask):
             known, fenced = earlier.known, earlier.fenced
             if not known & bit:
@@ -196,21 +226,13 @@ class Machine(Evaluator):
             if record.is_async and earlier.kind == WRITE and not earlier.is_async and not fenced & bit:
                 if fenced & own:
                     self._separate(w)
-                at = (common & -common).bit_length() - 1
                 raise Violation(
                     "race",
-                    f"{what} uses {self.place(at * self.learned.unit)}, which a thread has written, but no "
+                    f"{what} uses {self._first_byte(common)}, which a thread has written, but no "
                     "fence.proxy.async makes the write visible to asynchronous copies",
                     op,
                     self.sites.get((earlier.kind, earlier.actor)),
                 )
-        if actor[0] == "thread":
-            record = record._replace(known=own)
-        for rank in range(self.program.blocks) if self.program.blocks > 1 else ():
-            if rank != w.rank and mask & self._window(rank):
-                self._visit(s, w, rank, op)
-        s.facts.add(record, mask)
-        self.sites[kind, actor] = op
 
     def _window(self, rank: int) -> int:
         """Return the mask of the shared memory of a block."""
@@ -242,11 +264,10 @@ class Machine(Evaluator):
                 raise Violation("exit", text, self._site(r.actor))
 
     def _race(self, earlier: Record, common: int, kind: str, op: Operation, what: str) -> None:
-        at = (common & -common).bit_length() - 1
         verb = "reads" if kind == READ else "writes"
         raise Violation(
             "race",
-            f"{what} {verb} {self.place(at * self.learned.unit)}, not ordered after the {_describe(earlier)}",
+            f"{what} {verb} {self._first_byte(common)}, not ordered after the {_describe(earlier)}",
             op,
             self.sites.get((earlier.kind, earlier.actor)),
         )
@@ -300,8 +321,24 @@ class Machine(Evaluator):
         assert op is not None
         if op.name == "scf.for":
             return NotProved("the bounds of a loop are not known", op, _why_unknown(self.get(w, op.operands[1])))
-        why = _why_unknown(self.get(w, op.operands[0]))
+        condition = op.operands[0]
+        if self._compares_lanes(w, condition):
+            return NotProved(
+                "a branch compares threads with a size, so some threads of a warp may take it and others not",
+                op,
+                "move the synchronization out of the branch, or compare sizes only with sizes",
+            )
+        why = _why_unknown(self.get(w, condition))
         return NotProved("a branch depends on a value that is not known", op, why)
+
+    def _compares_lanes(self, w: Warp, condition: SSAValue) -> bool:
+        """Return True if a condition depends on a comparison of a value per lane with a size."""
+        for value in closure([condition]):
+            if isinstance(value.owner, Operation) and value.owner.name == "arith.cmpi":
+                sides = [self.get(w, v) for v in value.owner.operands]
+                if any(isinstance(v, np.ndarray) for v in sides) and any(isinstance(v, Linear) for v in sides):
+                    return True
+        return False
 
     def _plan(self, op: Operation) -> tuple[Callable[..., bool] | None, Callable[..., None] | None]:
         """Return the step of an op or its control flow. Both are None for a computation."""
@@ -339,7 +376,9 @@ class Machine(Evaluator):
             w.frames.append(self._frame(op.regions[0].block, op, f.lanes & mask_of(c), 1, f.may_be))
             f.index += 1
             return
-        if isinstance(c, Linear) and not self.program.may_be(op):
+        if isinstance(c, Linear) and self.program.may_be(op) and not self.learned.asks_all:
+            self.learned.skips = True
+        elif isinstance(c, Linear):
             c = int(self.is_positive(s, w, c, op))
         f.index += 1
         if not isinstance(c, int):
@@ -549,6 +588,15 @@ class Machine(Evaluator):
             raise Violation("sync", f"mbarrier.init of {self.place(at)}, which is already initialized", op)
         if not 1 <= count < 1 << 20:
             raise Violation("sync", f"mbarrier.init with a count of {count}; it must be 1 to 2^20 - 1", op)
+        if at % 8:
+            raise Violation("sync", f"mbarrier.init of {self.place(at)}; an mbarrier is aligned to 8 bytes", op)
+        units = 1 << at // self.learned.unit
+        if self.learned.unit < 8:
+            units = self.units([at], 8, op)
+        self._ordered(
+            s, w, c, Record(WRITE, ("thread", w.number, c), DONE, 0, 0), units, op, "the initialization of an mbarrier"
+        )
+        s.barrier_units |= units
         s.mbarriers[at] = MBarrier(count, count)
         self._renew(s, ("init", at), self._bits[w.number, c][0])
         self.sites["mbarrier", ("init", at)] = op

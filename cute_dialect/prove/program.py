@@ -178,8 +178,8 @@ class Program:
                 work += op.operands[:3]
             else:
                 raise NotProved(f"instructions of the protocol inside {op.name} are not modelled", op)
-        self.essential |= _closure(work)
-        self.relevant |= _closure([*work, *free])
+        self.essential |= closure(work)
+        self.relevant |= closure([*work, *free])
 
     def ops(self, block: Block) -> list[Operation]:
         """Return the ops of a block that the protocol depends on, with its terminator.
@@ -266,7 +266,7 @@ class Program:
         return self.boxes.get(tensor_map)
 
 
-def _closure(values: Iterable[SSAValue]) -> set[SSAValue]:
+def closure(values: Iterable[SSAValue]) -> set[SSAValue]:
     """Return values and all that they are computed from."""
     found: set[SSAValue] = set()
     work = list(values)

@@ -73,6 +73,7 @@ class Proof:
         checked: The instructions that were checked, by kind: `6 barriers, 2 wgmma`.
         states: Number of states visited.
         seconds: CPU seconds.
+        excluded: The violation at the size 0 that a precondition excludes, such as `x.shape[1] = 0: deadlock: …`.
     """
 
     kernel: str
@@ -86,6 +87,7 @@ class Proof:
     checked: str = ""
     states: int = 0
     seconds: float = 0.0
+    excluded: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.verdict == PROVED
@@ -95,13 +97,19 @@ class Proof:
         if not self.checked:
             return "the kernel has no shared memory and no barrier"
         if not self.states:
-            return f"checked {self.checked}, in the one sequence of steps of all sizes"
+            return f"checked {self.checked}, on one path: no step depends on a size"
         return f"checked {self.checked}, in {self.states} states"
 
     def __str__(self) -> str:
         if self.verdict == PROVED:
-            lines = [f"{self.kernel}: proved for all trip counts: no race and no deadlock in shared memory"]
-            lines += [f"  assumed: {a}" for a in self.assumed]
+            sizes = ", ".join(self.assumed) or "trip counts"
+            lines = [f"{self.kernel}: proved for all {sizes}: no race and no deadlock in shared memory"]
+            lines += [f"  not for {e}" for e in self.excluded]
+            if self.excluded:
+                conditions = " and ".join(a for a in self.assumed if a.endswith(" >= 1"))
+                lines += [
+                    f"  if this can occur, write `if {conditions}:` around the body of the kernel, or do not launch it"
+                ]
             lines += [f"  {self._extent()}, {self.seconds:.1f} s; not covered: {NOT_COVERED}"]
             return "\n".join(lines)
         lines = [f"{self.kernel}: {self.verdict}: {self.reason}"]
@@ -138,7 +146,13 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
     if found is None:
         checked = describe_effects([e.kind for e in program.effects.values()])
         return Proof(
-            kernel, PROVED, assumed=_assumed(func, learned), checked=checked, states=visited.states, seconds=used
+            kernel,
+            PROVED,
+            assumed=_assumed(func, learned),
+            excluded=_excluded(func, learned),
+            checked=checked,
+            states=visited.states,
+            seconds=used,
         )
     return _replayed(func, found, candidates, learned, visited.states, used)
 
@@ -146,11 +160,16 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
 def _assumed(func: Operation, learned: Learned) -> tuple[str, ...]:
     least = [f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items()]
     ranges = [
-        f"{describe(func, tuple((a, c * factor) for a, c in terms))} fits in {width} bits"
+        f"{describe(func, tuple((a, c * factor) for a, c in terms))} < 2^{width - 1}"
         for (terms, width), factor in learned.ranges.items()
         if factor >> width - 20
     ]
     return (*least, *ranges)
+
+
+def _excluded(func: Operation, learned: Learned) -> tuple[str, ...]:
+    found = [(describe(func, terms), v.text, where(v.op)) for terms, v in learned.excluded.items()]
+    return tuple(f"{name} = 0: {text}{f' (at {at})' if at else ''}" for name, text, at in found)
 
 
 def _replayed(

@@ -309,7 +309,8 @@ def deadlock(waiting: list[Warp]) -> Violation:
     """Return the violation that all remaining warps wait."""
     first = waiting[0].frames[-1]
     op = first.ops[first.index]
-    return Violation("deadlock", f"deadlock: {len(waiting)} warps wait and none can continue", op)
+    who = "1 warp waits and cannot" if len(waiting) == 1 else f"{len(waiting)} warps wait and none can"
+    return Violation("deadlock", f"deadlock: {who} continue", op)
 
 
 def search(program: Program, learned: Learned, seconds: float, order: int = 1) -> tuple[Found | None, Search]:
@@ -323,6 +324,7 @@ def search(program: Program, learned: Learned, seconds: float, order: int = 1) -
             continue
         if found is not None and (zero := _without_iterations(found, learned)):
             learned.minimum.update(dict.fromkeys(zero, 1))
+            learned.excluded.update(dict.fromkeys(zero, found.violation))
             continue
         return found, one
     raise NotProved("the search restarts too often", None)

@@ -154,6 +154,7 @@ class State:
     def __init__(self, facts: Facts) -> None:
         self.warps: list[Warp] = []
         self.mbarriers: dict[int, MBarrier] = {}
+        self.barrier_units = 0  # mask of the units of shared memory that hold initialized mbarriers
         self.named: dict[tuple[int, int], Named] = {}
         self.flying: list[Flight] = []
         self.products: dict[int, dict[int, Product]] = {}
@@ -174,5 +175,5 @@ class State:
             for g, products in self.products.items()
         }
         out.decisions, out.shifted = dict(self.decisions), set(self.shifted)
-        out.pool = self.pool
+        out.pool, out.barrier_units = self.pool, self.barrier_units
         return out

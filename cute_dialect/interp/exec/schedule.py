@@ -344,9 +344,10 @@ def _deadlock(warps: list[_Warp], absent: int, no_room: tuple[str, ...] = ()) ->
         notes.append(f"{absent} blocks of the grid were not selected to run; the warps may wait for them")
     wait = first.group.wait
     info = wait.info if wait is not None else None
+    who = "1 warp waits and cannot" if len(warps) == 1 else f"{len(warps)} warps wait and none can"
     return InterpError(
         "deadlock",
-        f"deadlock: {len(warps)} warps wait and none can continue",
+        f"deadlock: {who} continue",
         op=info.name if info else "",
         op_text=info.text if info else "",
         frames=info.frames if info else (),
