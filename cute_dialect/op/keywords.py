@@ -138,7 +138,7 @@ def _wrong_arguments(
     for name in required:
         if name not in given and name not in kwargs:
             return _missing(call, name, [n for n in required if n not in _RECEIVERS])
-    if len(args) > len(places):
+    if len(args) > len(places) and not any(p.kind is Parameter.VAR_POSITIONAL for p in parameters):
         most, found = len(places) - is_method, len(args) - is_method
         names = ", ".join([p.name for p in places[is_method:]])
         taken = f"{most} positional argument{'s' * (most != 1)}" + f" ({names})" * (most > 0)

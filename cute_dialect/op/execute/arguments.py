@@ -41,7 +41,7 @@ class Arguments:
         # D and the other results of a traced epilogue, by name.
         self.results: dict[str, Any] = {"D": D, **(results or {})}
         if operation.by_tma:
-            check_tma(call, operands, operation.by_tma)
+            check_tma(call, operands, operation.by_tma, has_direct=operation.backend.has_tensor_memory)
         check_options(call, options.get("device"), options)
         self.stream, self.options = stream, options
         self.on_cpu = on_the_cpu(options)

@@ -13,15 +13,18 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import FunctionType
 from typing import Any
 
+import numpy as np
+
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Hook
+from cute_dialect.kernels.gemm.sm120 import VECTORS
 from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, traced_of
@@ -52,6 +55,7 @@ from cute_dialect.op.explanations.rows import (
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions import row_gradients as gradients
+from cute_dialect.op.functions.block_scaled import block_scaled_kernel, is_block_scaled
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
@@ -62,6 +66,7 @@ from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.sampling import filters_of, sample, topk
+from cute_dialect.op.functions.scaled import SUMS, scaled_mm
 from cute_dialect.op.functions.sparse_weights import mm_sparse
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
@@ -69,7 +74,9 @@ from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
+from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.backends import NEVER_RUN
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
@@ -86,7 +93,7 @@ def explain(
     a: Any,
     b: Any = None,
     out: Any = None,
-    *,
+    *given: Any,
     alpha: float = 1.0,
     beta: float = 1.0,
     c: Any = None,
@@ -108,7 +115,7 @@ def explain(
 
     Args:
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.mm_sparse``,
-            ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
+            ``op.scaled_mm``, ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
             ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``,
             ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, a convolution, or a function on rows such as
             ``op.softmax``.
@@ -117,15 +124,16 @@ def explain(
             ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
             ``op.topk`` ``k``, for ``op.mm_packed`` a ``PackedWeight``, whose ``data`` may be None, and for
             ``op.mm_sparse`` a ``SparseWeight``; ``op.dispatch`` and ``op.combine`` have three.
+        given: ``scale_b`` of ``op.scaled_mm``, whose ``scale_a`` comes before it.
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
-            ``row_groups`` as arrays or shapes; of ``op.quantize`` ``block`` and ``scale``; of norms
-            ``quantize`` and ``block``; of ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``,
-            ``op.sample`` and ``op.topk``.
+            ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
+            ``op.quantize`` ``block`` and ``scale``; of norms ``quantize`` and ``block``; of
+            ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``, ``op.sample`` and ``op.topk``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -137,6 +145,12 @@ def explain(
         numpy_dtype(element_name(element))
     except NotAnArray:
         raise DtypeError(f"explain: element is {element!r}; pass one of {', '.join(OPERANDS)}") from None
+    if len(given) > (function is scaled_mm):
+        names = ["function", "a", "b", *(("scale_a", "scale_b") if function is scaled_mm else ("out",))]
+        raise ArgumentError(
+            f"explain() has at most {len(names)} positional arguments ({', '.join(names)}), but the call passes "
+            f"{4 + len(given)}; pass the others by name"
+        )
     if type(others) is not int:
         raise ArgumentError(f"explain: others is {others!r}; pass a number of candidates")
     if more and isinstance(function, FunctionType):
@@ -152,12 +166,19 @@ def explain(
     if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
         of_gemms["dtype"] = dtype
-        given = {key: value for key, value in of_gemms.items() if value is not None}
-        return of_gpu(_explained_attention(name, a, b, out, element, {**given, **more}))
+        of_gemms = {key: value for key, value in of_gemms.items() if value is not None}
+        return of_gpu(_explained_attention(name, a, b, out, element, {**of_gemms, **more}))
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
         return explain_convolution(name, [x for x in (a, b, out) if x is not None], how, element, gpu)
+    if function is scaled_mm:
+        taken = ("hook", hook), ("epilogue", epilogue), ("c", c), ("activation", applied or None), ("args", args)
+        _refuse(name, [key for key, value in taken if value is not None])
+        names = [n for n in ("scale_a", "scale_b") if n not in more]
+        _refuse(name, ["out"] if out is not None and not names else [])
+        named = dict(zip(names, (out, *given)))
+        return _explained_scaled(a, b, bias, dtype, {**named, **more}, element=element, gpu=gpu, others=others)
     if function is grouped_mm and isinstance(a, list):
         extras = LinearCombination(activation=applied, math=math, accumulator=accumulator)
         schedule = more.get("schedule", "auto")
@@ -167,8 +188,8 @@ def explain(
     if function is gated and not more:
         return of_gpu(explain_gated(a, applied, element))
     if function is mla_decode:
-        given = {**more, "out": out} if out is not None else more
-        return of_gpu(explain_latent(a, b, element=element, **given))
+        more = {**more, "out": out} if out is not None else more
+        return of_gpu(explain_latent(a, b, element=element, **more))
     if function is route:
         return of_gpu(explain_route(a, element, {"k": b, **more}, bias is not None))
     if function is dispatch:
@@ -205,7 +226,7 @@ def explain(
         return explain_linear_cross_entropy(partial(explain, gemm.mm, **target), a, b, bias, chunk, element=element)
     if function in _OF_ROWS:
         return of_gpu(explain_rows(name, a, b, bias, residual, element=element))
-    given: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "hook": hook,
         "activation": applied,
         "dtype": dtype,
@@ -213,16 +234,16 @@ def explain(
         "epilogue": epilogue,
         "args": args,
     }
-    given["accumulator"] = accumulator
+    settings["accumulator"] = accumulator
     if name == "mm_array":
-        return explained_array(a, b, others, **{"outs": out, "Cs": c, "element": element, **given, **of_lists})
+        return explained_array(a, b, others, **{"outs": out, "Cs": c, "element": element, **settings, **of_lists})
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
-            "op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.mla_decode, "
+            "op.scaled_mm, op.mm_packed, op.attention, op.attention_backward, op.flex_attention, op.mla_decode, "
             "op.linear_cross_entropy, op.quantize, op.route, a convolution or a function on rows"
         )
-    return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **given)
+    return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **settings)
 
 
 def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any]) -> Any:
@@ -237,17 +258,65 @@ def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: 
     return function(q, k, v, element=element, **more)
 
 
+def _refuse(name: str, given: Sequence[str]) -> None:
+    """Raise ArgumentError if an argument is given that a function does not have."""
+    if given:
+        raise ArgumentError(f"explain: {name} is not explained with {given[0]}; omit it")
+
+
+def _explained_scaled(
+    a: Any, b: Any, bias: Any, dtype: object, more: Mapping[str, Any], *, element: str, gpu: str, others: int
+) -> Explanation:
+    """Return the explanation of ``scaled_mm``.
+
+    Args:
+        more: ``scale_a`` and ``scale_b``, and if they are given ``recipe``, ``fast`` and ``scale_out``.
+    """
+    for key in ("scale_a", "scale_b"):
+        if more.get(key) is None:
+            raise ArgumentError(f"explain: scaled_mm needs an argument '{key}'; pass a, b, scale_a and scale_b")
+    _refuse("scaled_mm", [n for n in more if n not in ("recipe", "fast", "scale_out", "scale_a", "scale_b")])
+    recipe, scale_out = more.get("recipe"), more.get("scale_out")
+    x, y = (_example(t, element) for t in (a, b))
+    of_a, of_b = (_example(more[key], "f32") for key in ("scale_a", "scale_b"))
+    if is_block_scaled(x, of_a, recipe):
+        config = block_scaled_kernel("scaled_mm", (x, y, of_a, of_b), recipe, dtype, has_bias=bias is not None)
+        return Explanation(
+            operation="scaled_mm", gpu=config.chip, kernel=config.name, status=NEVER_RUN,
+            why=f"scales of blocks of {VECTORS[config.scaling]} along K",
+            flops=2 * x.shape[0] * y.shape[1] * x.shape[1] * config.packed,
+        )  # fmt: skip
+    recipes = check_scaled("scaled_mm", x, y, of_a, of_b, recipe)
+    how: dict[str, Any] = {"hook": None, "activation": "", "dtype": "bf16" if dtype is None else dtype}
+    how |= {"gpu": gpu, "others": others, "element": element, "math": "default", "accumulator": None}
+    how |= {"epilogue": None, "args": None}
+    if recipes[0].startswith("block"):
+        how["accumulator"] = SUMS[recipes[1]]
+        found = _explained_gemm("scaled_mm", a, b, None, 1.0, 1.0, None, bias, **how)
+        return replace(found, kernels=None)  # The kernel to compile also depends on the type of the scales.
+    args = {"scale_a": FakeTensor("f32", of_a.shape), "scale_b": FakeTensor("f32", of_b.shape)}
+    args |= {"bias": bias, "scale_out": scale_out}
+    how["epilogue"], how["args"] = scales_epilogue((x.shape[0], y.shape[1]), args)
+    how["math"] = "default" if more.get("fast") else "promote"
+    return _explained_gemm("scaled_mm", a, b, None, 1.0, 1.0, None, None, **how)
+
+
+def _example(t: Any, element: str) -> Any:
+    """Return an operand, or for a shape an array of one element that is broadcast to it."""
+    return np.broadcast_to(np.zeros((), numpy_dtype(element)), t) if isinstance(t, tuple | list) else t
+
+
 def _explained_gemm(
     name: str, a: Any, b: Any, out: Any, alpha: float, beta: float, c: Any, bias: Any, *, hook: Hook | None,
     activation: str, dtype: object, math: str, accumulator: object, epilogue: Any, args: Mapping[str, Any] | None,
     element: str, gpu: str, others: int,
 ) -> GemmExplanation:  # fmt: skip
-    """Return the explanation of ``mm`` or ``bmm``."""
+    """Return the explanation of ``mm``, ``bmm`` or ``scaled_mm``."""
     views = {"a": example_view(name, "a", a, element), "b": example_view(name, "b", b, element)}
     views |= {n: example_view(name, n, t, "f32") for n, t in (("c", c), ("bias", bias)) if t is not None}
     extras = LinearCombination(alpha, beta, c, bias, activation, hook, math, accumulator)
     given = {n: t if isinstance(t, bool | int | float) else described(t) for n, t in (args or {}).items()}
-    rank, traced = 2 if name == "mm" else 3, None
+    rank, traced = 3 if name == "bmm" else 2, None
     if epilogue is not None:
         alone(name, extras)
         traced = traced_of(name, epilogue, given, check_product(name, rank, views["a"], views["b"]))

@@ -40,7 +40,7 @@ _LIMITS: dict[str, tuple[float, float, str]] = {
     "beta2": (0, 1, "a number from 0 to less than 1"),
     "eps": (0, inf, "a finite number of at least 0"),
     "weight_decay": (0, inf, "a finite number of at least 0"),
-    "step": (1, inf, "a number of at least 1, or an array"),
+    "step": (1, inf, "a number of at least 1, or an f32 array of one element"),
 }
 """Least value of each setting, its limit, and words for errors."""
 
@@ -100,10 +100,11 @@ def adamw_(
 
     Args:
         params: contiguous arrays, f32, bf16 or f16.
-        grads: gradients, of the types and shapes of ``params``; copied if they are not contiguous.  A parameter whose
-            gradient is None is skipped; its moments may be None.
+        grads: gradients, each of the type and shape of its parameter; copied if they are not contiguous.  A
+            parameter whose gradient is None is skipped; its moments may be None.
         exp_avgs, exp_avg_sqs: first and second moments, f32 or of the types of ``params``; updated in place.
-        step: number of this step, 1 for the first one, or an f32 array of one element.
+        step: number of this step, 1 for the first one, or an f32 array of one element.  On the GPU the array is not
+            checked, and less than 1 gives undefined results, such as NaN.
         lr: learning rate, or an f32 array of one element.
         beta1, beta2, eps, weight_decay, maximize: as in ``torch.optim.AdamW``.
         grad_scale: f32 array of one element that divides the gradients.
@@ -132,7 +133,7 @@ def adamw_(
     if type(maximize) is not bool:
         raise ArgumentError(f"adamw_: maximize is {maximize!r}; pass True or False")
     numbers = {"step": step, "lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
-    given: dict[str, Array] = {n: x for n, x in numbers.items() if n in ("step", "lr") and hasattr(x, "shape")}
+    given: dict[str, Array] = {n: x for n, x in numbers.items() if n in ("step", "lr") and _is_array(x)}
     settings = AdamwSettings(
         **{name: _number(name, x) for name, x in numbers.items() if name not in given}, maximize=maximize
     )
@@ -155,6 +156,11 @@ def _checked_list(name: str, x: object) -> Sequence[Array]:
     if not isinstance(x, list | tuple):
         raise ArgumentError(f"adamw_: {name} is of type {type_name(x)}; pass a list of arrays")
     return x
+
+
+def _is_array(x: object) -> bool:
+    """Return True for arrays; scalars of NumPy also have a shape."""
+    return hasattr(x, "shape") and not isinstance(x, np.generic)
 
 
 def _number(name: str, x: object) -> float:
@@ -207,9 +213,14 @@ def updated(
         one = RowCall("adamw_", {**given, **extras}, device, (*_KINDS, *extras), _ELEMENTS, stream=stream, run=run)
         for name in extras:
             if one.views[name].dtype != "f32":
-                raise one.wrong_type(name, "f32")
+                words = " or an f32 array of one element" if name in ("step", "lr") else "an f32 array of one element"
+                number = "a number" * (name in ("step", "lr"))
+                raise DtypeError(f"adamw_: {name} has dtype {one.views[name].dtype}; pass {number}{words}")
             if one.views[name].shape not in ((), (1,)):
                 raise ShapeError(f"adamw_: {name} has shape {one.views[name].shape}; it must have one element")
+        if one.cpu and not ("found_inf" in extras and one.on_host("found_inf")[0]):
+            for name in [n for n in ("step", "lr") if n in extras]:
+                _number(name, one.on_host(name)[0])
         c = launch.config._replace(arrays=tuple(extras))
         with one.on():
             vectors = [one.numbers(given[name]) for name in _KINDS]

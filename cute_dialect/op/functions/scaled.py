@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.signature_types import Array, Factor
 
-_SUMS = {"block": "block", "block1x128": "columns"}
+SUMS = {"block": "block", "block1x128": "columns"}
 """Recipe of block scales -> name of the arithmetic for kernel choice."""
 
 
@@ -79,6 +79,7 @@ def scaled_mm(
             (``"block"``); or (M, K / 128) and (N, K / 128) (``"block1x128"``, which ``"block"`` accepts, too).  On
             sm_120 and sm_121 and the CPU also (M, K / 32) and (N, K / 32) of float8_e8m0fnu (``"block1x32"``), or for
             e2m1 (M, K / 16) and (N, K / 16) of e4m3 (``"block1x16"``), or vectors in torch's blocks of 128 x 4.
+            e4m3 scales are at least 0, because the MMA reads them as unsigned; the interpreter refuses others.
         recipe: one of these names, or one for each operand; default: determined by the shapes.
         bias: a per-column vector.
         dtype: type of the result without ``out``; default: bf16.
@@ -131,7 +132,7 @@ def _scaled(
         scale_a, scale_b = as_f32(scale_a), as_f32(scale_b)
     if of_blocks:
         scales = {"scale_a": scale_a, "scale_b": scale_b}
-        extras = LinearCombination(bias=bias, accumulator=_SUMS[of_b])
+        extras = LinearCombination(bias=bias, accumulator=SUMS[of_b])
         return product("scaled_mm", 2, a, b, out, dtype, extras, device, stream, run, scales=scales)
     args = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
     traced, args = scales_epilogue((a.shape[0], b.shape[1]), args)
@@ -150,7 +151,7 @@ def scaled_kernel(
         exponents: block scales are e8m0.
     """
     a, b, d = Matrix((m, k), (k, 1), 1, 0), Matrix((k, n), (1, k), 1, 0), Matrix((m, n), (n, 1), BITS[dtype] // 8, 0)
-    arithmetic, epilogue = _SUMS.get(of_scales, ""), None
+    arithmetic, epilogue = SUMS.get(of_scales, ""), None
     of_blocks = of_scales.startswith("block")
     if not of_blocks:
         arithmetic = "" if fast else "two"
@@ -267,7 +268,7 @@ def _recipe(name: str, s: Shapes, what: str, x: Any, recipe: str | tuple[str, st
             return kind
     rows = s.m if side == 0 else s.n
     inner = shape[1:] if shape[:1] == (s.groups,) and len(shape) == 3 else shape
-    refuse_finer(name, what, inner, (rows, s.k))
+    refuse_finer(name, what, x, inner, (rows, s.k))
     if side == 1 and inner == (rows, blocks):
         raise UnsupportedError(
             f"{name}: scale_b of shape {shape} is for blocks of 1 x 128, which are not supported; use blocks of "

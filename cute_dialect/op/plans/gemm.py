@@ -280,8 +280,9 @@ class Gemm(MatrixPlan):
         element_accumulator: type of the accumulator.
         element_compute: type of the epilogue's computation.
         alpha, beta: default factors.
-        kernel_cc: 80 for sm_80 kernels, 100, 103 or 110 for those with tensor memory (f16, bf16, tf32, 8-bit
-            floats), 120 or 121 for those of sm_120 (f16, bf16, 8-bit floats); ``chip`` is the same.
+        kernel_cc: 80, 86, 87, 88 or 89 for sm_80 kernels, 90 (the default) for those of sm_90, 100, 103 or 110 for
+            those with tensor memory (f16, bf16, tf32, 8-bit floats), 120 or 121 for those of sm_120 (f16, bf16, 8-bit
+            floats); ``chip`` is the same.
 
     Raises:
         OpError: if there is no such kernel.

@@ -146,8 +146,11 @@ def fits_results(x: Operands, *, flipped: bool) -> bool:
     return _is_storable(x.d, layout) and (x.c is None or fits_tma(x.c, layout)) and not (x.b.shape[-1] % 2 and pairs)
 
 
-def check_tma(call: str, x: Operands, names: str = "ABCD") -> None:
-    """Raise AlignmentError for an operand among ``names`` that TMA cannot read or write."""
+def check_tma(call: str, x: Operands, names: str = "ABCD", *, has_direct: bool = False) -> None:
+    """Raise AlignmentError for an operand among ``names`` that TMA cannot read or write.
+
+    ``has_direct`` is True if the same tile has a kernel that reads C and stores D without TMA.
+    """
     for name, view in (("A", x.a), ("B", x.b), ("C", x.c), ("D", x.d)):
         if (
             name not in names
@@ -158,14 +161,19 @@ def check_tma(call: str, x: Operands, names: str = "ABCD") -> None:
             continue
         item = SIZES.get(view.dtype, 1)
         if fits_tma(view):
-            what, bytes_ = f"has lines of {_line(view)} bytes, but TMA stores multiples of 16", _line(view)
+            what = f"has lines of {_line(view)} bytes, but TMA stores multiples of 16"
         elif view.pointer % 16:
-            what, bytes_ = f"has an address of {view.pointer % 16} mod 16, but TMA needs 0", view.pointer % 16
+            what = f"has an address of {view.pointer % 16} mod 16, but TMA needs 0"
         else:
             steps = [s * item for s, n in zip(view.strides, view.shape) if s != 1 and n > 1 and s * item % 16]
-            what, bytes_ = f"has a row stride of {steps[-1]} bytes, but TMA needs a multiple of 16", steps[-1]
-        unit = max(1, (bytes_ & -bytes_) // item)
-        raise AlignmentError(f"{call}: {name} {what}; use alignment_{name}={unit}, or another tile_description")
+            what = f"has a row stride of {steps[-1]} bytes, but TMA needs a multiple of 16"
+        if has_direct and name in "CD":
+            cure = "set epilogue_schedule to 'direct' in tile_description, or use no tile_description"
+        elif call.endswith("Arguments"):  # of an operation as in PyCUTLASS, which always has a tile
+            cure = "use a tile of mma.sync, whose instruction_shape begins with 16"
+        else:
+            cure = "set tile_description to None to have a kernel chosen"
+        raise AlignmentError(f"{call}: {name} {what}; {cure}")
 
 
 def folded(x: Operands, *, by_row: bool = False) -> Operands:

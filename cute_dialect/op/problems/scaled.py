@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RECIPES = ("tensor", "row", "block", "block1x128")
 """Recipes of scales.  With ``block1x128`` a block of ``b`` is one column by 128 along K."""
-_BLOCK = 128
+BLOCK = 128
 EXPONENTS = "float8_e8m0fnu"
 """8-bit scales that are powers of two."""
 
@@ -56,11 +56,11 @@ def _recipes(
 ) -> tuple[str, str]:
     """Return the recipe of each operand.  Raises ShapeError, UnsupportedError."""
     (m, k), n = a.shape, b.shape[1]
-    blocks = -(-k // _BLOCK)
+    blocks = -(-k // BLOCK)
     given = (recipe, recipe) if recipe is None or isinstance(recipe, str) else tuple(recipe)
     shapes = {
         "scale_a": {"tensor": (1,), "row": (m, 1), "block": (m, blocks), "block1x128": (m, blocks)},
-        "scale_b": {"tensor": (1,), "row": (1, n), "block": (-(-n // _BLOCK), blocks), "block1x128": (n, blocks)},
+        "scale_b": {"tensor": (1,), "row": (1, n), "block": (-(-n // BLOCK), blocks), "block1x128": (n, blocks)},
     }
     found: list[str] = []
     named = (("scale_a", scale_a), ("scale_b", scale_b))
@@ -72,7 +72,7 @@ def _recipes(
         if wanted is not None:
             fits = [r for r in fits if r == wanted or (wanted == "block" and r == "block1x128")]
         if not fits:
-            refuse_finer(call, name, shape, (m, k) if name == "scale_a" else (n, k))
+            refuse_finer(call, name, x, shape, (m, k) if name == "scale_a" else (n, k))
             there = {str(s): None for r, s in kinds.items() if wanted in (None, r)}
             of, side = (tuple(a.shape), "a") if name == "scale_a" else (tuple(b.shape), "b")
             raise ShapeError(
@@ -92,22 +92,32 @@ def _recipes(
     return found[0], found[1]
 
 
-def refuse_finer(call: str, name: str, shape: tuple[int, ...], of: tuple[int, int]) -> None:
+def refuse_finer(call: str, name: str, x: Array, shape: tuple[int, ...], of: tuple[int, int]) -> None:
     """Raise UnsupportedError for scales of blocks of 32 or 16 along K that a call does not support.
 
     The scales may also have torch's layout for Blackwell, tiles of 128 by 4.
 
     Args:
+        x: the scales.
+        shape: shape of the scales of one matrix.
         of: (rows, K) of the matrix.
     """
     rows, k = of
+    dtype = element_name(x.dtype)
     for width in (32, 16):
         blocks = -(-k // width)
         tiled = -(-rows // 128) * 128 * (-(-blocks // 4) * 4)
-        if blocks > -(-k // _BLOCK) and shape in ((rows, blocks), (blocks, rows), (tiled,)):
+        if blocks > -(-k // BLOCK) and shape in ((rows, blocks), (blocks, rows), (tiled,)):
+            coarser = f"or one scale per matrix, per row, or per block of {BLOCK} along K"
+            if call == "scaled_mm" and width == 16:
+                finer = "pass a and b of float4_e2m1fn_x2 with scales of f8E4M3FN"
+            elif call == "scaled_mm":
+                finer = 'pass recipe="block1x32"' if dtype == EXPONENTS else f"pass scales of {EXPONENTS}"
+            else:
+                finer = f"use scaled_mm with scales of {EXPONENTS}"
             raise UnsupportedError(
-                f"{call}: {name} has shape {shape}, scales of blocks of {width} along K; use scaled_mm with "
-                f"scales of {EXPONENTS}, or one scale per matrix, per row, or per block of {_BLOCK} along K"
+                f"{call}: {name} has dtype {dtype} and shape {shape}, scales of blocks of {width} along K; {finer}, "
+                f"{coarser}"
             )
 
 

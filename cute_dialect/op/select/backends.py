@@ -126,7 +126,7 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
     >>> selected_cc("Gemm", None, 80), selected_cc("Gemm", None, None)
     (80, 90)
     """
-    *others, last = [MMA_SYNC.chip, WGMMA.chip, *[b.chip for b in UNMEASURED if b.chip in known]]
+    *others, last = known
     cure = f"use {', '.join(map(str, others))} or {last}"
     given = {name: x for name, x in (("kernel_cc", kernel_cc), ("chip", chip)) if x is not None}
     for name, x in given.items():

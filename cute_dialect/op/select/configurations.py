@@ -610,25 +610,29 @@ def _k_or_mn(majors: tuple[str, str]) -> tuple[str, str]:
     return a, b
 
 
+_SHARED = 163 * 1024
+"""Bytes of shared memory per block that the kernels of mma.sync use at most."""
+
+
 def _of_warps(td: TileDescription, asked: KernelRequest, usual: WarpConfig, rows: int) -> WarpConfig:
     """Return an mma.sync or SIMT kernel with the description's tile; ``rows`` is the M of an instruction."""
     m, n, k = td.threadblock_shape
     wm, wn, wk = td.warp_count or (*usual.warps, 1)
     depths = [usual.depth // 4] * (usual.simt and usual.element == "f32") + [usual.depth // 2, usual.depth]
-    config = usual._replace(
-        tile=(m, n), warps=(wm, wn), stages=td.stages or usual.stages, k=0 if k == usual.depth else k, warps_k=wk
-    )
+    line = (m + n) * (k * BITS[usual.element] // 8 + 32)
+    stages = td.stages or max(2, min(usual.stages, _SHARED // line))
+    config = usual._replace(tile=(m, n), warps=(wm, wn), stages=stages, k=0 if k == usual.depth else k, warps_k=wk)
     if k not in depths or m % (rows * wm) or n % (8 * wn) or config.stages < 2 or wm * wn * wk > 16:
         raise UnsupportedError(
-            f"Gemm: a tile of {m} x {n} x {k} with {td.stages} stages and warps {[wm, wn, wk]} is not supported; M x N "
+            f"Gemm: a tile of {m} x {n} x {k} with {stages} stages and warps {[wm, wn, wk]} is not supported; M x N "
             f"must be multiples of {rows * wm} x {8 * wn}, K {' or '.join(map(str, depths))}, with at least two stages "
             "and at most 16 warps"
         )
     element = usual.element
-    lines = (m + n) * (k * BITS[element] // 8 + 32) * config.stages
-    if lines > 163 * 1024:
+    if line * stages > _SHARED:
+        cure = "use fewer stages" if 2 * line <= _SHARED else "use a smaller tile"
         raise UnsupportedError(
-            f"Gemm: the tile needs {lines} bytes of shared memory, but 166912 are available; use fewer stages"
+            f"Gemm: the tile needs {line * stages} bytes of shared memory, but {_SHARED} are available; {cure}"
         )
     sums = m * n // (32 * wm * wn)
     most = 64 if element == "f64" else 128
@@ -651,12 +655,12 @@ def _ampere(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizz
         raise UnsupportedError(
             f"Gemm: a tile of {m} x {n} x {k} is not supported by mma.sync; M and N must be powers of two, K 32 or 64"
         )
-    stages = td.stages or 3
+    stages = td.stages or max(2, min(3, _SHARED // (2 * (m + n) * k)))
     size = max((m + n) * k * stages, m * n * (2 if wk > 1 else 1)) * 2
-    if stages < 2 or size > 163 * 1024:
+    if stages < 2 or size > _SHARED:
         raise UnsupportedError(
             f"Gemm: {stages} stages of {(m + n) * k * 2} bytes are not supported; use at least two stages, in at most "
-            "166912 bytes"
+            f"{_SHARED} bytes"
         )
     sums = m * n // (32 * wm * wn)
     if sums > 128:

@@ -30,6 +30,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -101,8 +102,12 @@ def prepare() -> None:
 
 
 def build() -> Any:
-    """Return the extension; compile it first if necessary.  Raises BuildError."""
+    """Return the extension; compile it first if necessary.  Imports torch.  Raises BuildError."""
     if _State.module is None:
+        try:
+            import_module("torch")
+        except ImportError as e:
+            raise BuildError(f"the extension {_NAME} needs torch, which cannot be imported: {e}; install torch") from e
         _State.is_prepared = True
         try:
             path = _path()

@@ -464,7 +464,10 @@ def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
         ({"element": "tf32"}, "B is row-major, but kernels of sm_100 read tf32 along K only; make it contiguous along"),
         ({"element": "f16", "element_C": "void", "element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_100 support"),
         ({"element": "f16", "element_accumulator": "f16"}, "accumulation in f16 is not supported for f16; use f32"),
-        ({"element": "f16", "kernel_cc": 101}, "kernel_cc=101 is not supported; use 80, 90, 100, 103, 110, 120 or 121"),
+        (
+            {"element": "f16", "kernel_cc": 101},
+            "kernel_cc=101 is not supported; use 80, 86, 87, 88, 89, 90, 100, 103, 110, 120 or 121",
+        ),
     ],
     ids=range(7),
 )
@@ -494,3 +497,27 @@ def test_refused_plans(given: dict[str, Any], message: str) -> None:
 def test_errors(config: Sm100Config, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         config.check()
+
+
+@pytest.mark.end_to_end
+def test_a_chosen_tile_with_a_d_that_tma_cannot_store() -> None:
+    """The error names the cures, and both work."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((34, 64), (64, 40)))
+    plan = op.Gemm(element="f16", layout="row", element_C="f16", layout_C="column", layout_D="column", kernel_cc=100)
+    d = np.full((40, 34), np.nan, np.float16).T
+    plan.tile_description = {"threadblock_shape": [64, 64, 64]}
+    with pytest.raises(op.AlignmentError) as raised:
+        plan.run(a, b, None, d, device="cpu")
+    assert str(raised.value) == (
+        "Gemm.run: D has a row stride of 68 bytes, but TMA needs a multiple of 16; set epilogue_schedule to 'direct' "
+        "in tile_description, or use no tile_description"
+    )
+    for tile in ({"threadblock_shape": [64, 64, 64], "epilogue_schedule": "direct"}, None):
+        d[:] = np.nan
+        plan.tile_description = tile
+        plan.run(a, b, None, d, device="cpu")
+        assert np.array_equal(d, a.astype(np.float32) @ b.astype(np.float32))
+    plan.tile_description = {"threadblock_shape": [64, 64, 64]}
+    with pytest.raises(op.AlignmentError, match=r"A has .*; set tile_description to None to have a kernel chosen"):
+        plan.run(np.ones((34, 68), np.float16)[:, :64], b, None, d, device="cpu")

@@ -167,6 +167,8 @@ def test_a_plan_for_sm_120() -> None:
     plan.tile_description = {"threadblock_shape": [64, 64, 64], "stages": 0}
     text = str(plan.explain((256, 256), (256, 256)))
     assert "bf16-64x64x64-6-km" in text and "blocks    16 of 98400 bytes" in text
+    plan.tile_description = {"threadblock_shape": [256, 128, 64]}  # as many stages as fit
+    assert "bf16-256x128x64-2-km" in str(plan.explain((256, 256), (256, 256)))
 
 
 @pytest.mark.parametrize(
@@ -204,9 +206,12 @@ def test_refused_tiles(tile: dict[str, Any], message: str) -> None:
         ({"element": "f16", "chip": 90}, "chip=90 and kernel_cc=120 differ; pass one of them"),
         (
             {"element": "f16", "kernel_cc": "120"},
-            "kernel_cc='120' is not a compute capability; use 80, 90, 100, 103, 110, 120 or 121",
+            "kernel_cc='120' is not a compute capability; use 80, 86, 87, 88, 89, 90, 100, 103, 110, 120 or 121",
         ),
-        ({"element": "f16", "kernel_cc": 100.5}, "kernel_cc=100.5 is not a compute capability; use 80, 90, 100"),
+        (
+            {"element": "f16", "kernel_cc": 100.5},
+            "kernel_cc=100.5 is not a compute capability; use 80, 86, 87",
+        ),
         ({"element": "f16", "kernel_cc": None, "chip": "sm_120"}, "chip='sm_120' is not a compute capability"),
     ],
     ids=range(10),

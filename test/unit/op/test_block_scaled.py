@@ -66,12 +66,15 @@ def test_random_problems(seed: int) -> None:
 
 @pytest.mark.end_to_end
 def test_torch_tensors() -> None:
-    """4-bit floats of torch with scales in blocks, into a given result."""
+    """4-bit floats of torch with scales in blocks, whose padding may hold anything, into a given result."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(0)
     (a, sa, wa), (b, sb, wb) = (operand(rng, "nvf4", rows, 96) for rows in (40, 24))
     a, b = (torch.from_numpy(x).view(torch.float4_e2m1fn_x2) for x in (a, b))
-    scales = [torch.from_numpy(blocks_of(s).view(np.uint8)).view(torch.float8_e4m3fn) for s in (sa, sb)]
+    blocks = [blocks_of(s).view(np.uint8) for s in (sa, sb)]
+    for x, s in zip(blocks, (sa, sb)):
+        x[blocks_of(np.ones(s.shape, np.uint8)) == 0] = 255
+    scales = [torch.from_numpy(x).view(torch.float8_e4m3fn) for x in blocks]
     out = torch.full((40, 24), torch.nan)
     assert op.scaled_mm(a, b.t(), *scales, out=out, recipe="block1x16", device="cpu", checks=CHECKS) is out
     assert np.array_equal(out.numpy(), wa @ wb.T)
@@ -85,3 +88,13 @@ def test_empty_matrices() -> None:
     c = op.scaled_mm(a, b.T, sa, sb, bias=bias, dtype="f32", device="cpu")
     assert np.array_equal(np.asarray(c), np.tile(bias, (3, 1)))
     assert op.scaled_mm(a[:0], b.T, sa[:0], sb, device="cpu").shape == (0, 5)
+
+
+@pytest.mark.parametrize("is_blocks", [False, True])
+def test_scales_with_a_sign_are_refused(is_blocks: bool) -> None:
+    """The MMA reads e4m3 scales as unsigned."""
+    rng = np.random.default_rng(0)
+    (a, sa, _), (b, bad, _) = (operand(rng, "nvf4", rows, 96) for rows in (7, 5))
+    bad[3, 4] = -2
+    with pytest.raises(op.OpError, match=r"scaled_mm: scale_b is -2\.0 for row 3, block 4 of K; e4m3 scales are"):
+        op.scaled_mm(a, b.T, sa, blocks_of(bad) if is_blocks else bad, device="cpu")

@@ -19,6 +19,7 @@ from cute_dialect.op.select.cost_model import COSTS, predict, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, tuned
 
 GPU = "NVIDIA Test 300"
+E4 = ml_dtypes.float8_e4m3fn
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +124,8 @@ def test_tensors_of_torch() -> None:
             ((4, 4), (4, 4)),
             {},
             (
-                r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.mm_packed,"
+                r"explain: choose is not supported; pass op\.mm, op\.bmm, op\.mm_array, op\.grouped_mm, op\.scaled_mm,"
+                r" op\.mm_packed,"
                 r" op\.attention, op\.attention_backward, op\.flex_attention, op\.mla_decode,"
                 r" op\.linear_cross_entropy, op\.quantize,"
                 r" op\.route, a convolution or a function on rows"
@@ -207,3 +209,42 @@ def test_without_torch_and_the_compiler() -> None:
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert isinstance(op.explain(op.mm, (64, 64), (64, 64)).choice, Choice)
+
+
+def test_scaled_mm() -> None:
+    """The arguments have the order of ``op.scaled_mm``."""
+    a, b, x = np.ones((256, 512), E4), np.ones((384, 512), E4).T, np.ones
+    for sa, sb, accumulator in (
+        ((256, 1), (1, 384), "two"),
+        ((256, 4), (3, 4), "block"),
+        ((256, 4), (384, 4), "columns"),
+    ):
+        found = op.explain(op.scaled_mm, a, b, x(sa, np.float32), x(sb, np.float32))
+        assert found.problem == Problem(256, 384, 512, "f8E4M3FN", "bf16", sums=accumulator)
+        assert found.choice.config.promote and found.choice.config.scaled == (accumulator != "two")
+        assert str(op.explain(op.scaled_mm, a, b, scale_b=x(sb, np.float32), scale_a=x(sa, np.float32))) == str(found)
+    found = op.explain(op.scaled_mm, (256, 512), (512, 384), (1,), (1,), element="f8E4M3FN", fast=True)
+    assert found.problem.sums == "" and not found.choice.config.promote
+    e8 = ml_dtypes.float8_e8m0fnu
+    found = op.explain(op.scaled_mm, a, b, x((256, 16), e8), x((384, 16), e8))
+    assert found.kernel == "f8E4M3FN-128x128x128-3-kk-sm120-mx-bf16" and found.flops == 2 * 256 * 384 * 512
+
+
+@pytest.mark.parametrize(
+    ("given", "more", "message"),
+    [
+        ((), {}, "explain: scaled_mm needs an argument 'scale_a'; pass a, b, scale_a and scale_b"),
+        (
+            ((1,), (1,), 3),
+            {},
+            "explain() has at most 5 positional arguments (function, a, b, scale_a, scale_b), but the",
+        ),
+        (((1,), (1,)), {"hook": "x"}, "explain: scaled_mm is not explained with hook; omit it"),
+        ((), {"out": 1, "scale_a": (1,), "scale_b": (1,)}, "explain: scaled_mm is not explained with out; omit it"),
+        (((1,), (1,)), {"out": 1}, "explain() has two values of argument 'out'; pass it once"),
+    ],
+)
+def test_refused_arguments_of_scaled_mm(given: tuple[Any, ...], more: dict[str, Any], message: str) -> None:
+    with pytest.raises(op.ArgumentError) as raised:
+        op.explain(op.scaled_mm, (64, 64), (64, 64), *given, **more, element="f8E4M3FN")
+    assert str(raised.value).startswith(message)

@@ -194,20 +194,37 @@ CASES: list[Case] = [
      "conv2d: D shares memory with C; only an argument that is exactly the same matrix may be overwritten"),
     # epilogues
     (op.scaled_mm, (A8, B8, np.ones((128, 8), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: scale_a has shape (128, 8), scales of blocks of 32 along K; use scaled_mm with scales of "
+     "scaled_mm: scale_a has dtype f32 and shape (128, 8), scales of blocks of 32 along K; pass scales of "
      "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"),
     (op.scaled_mm, (A8, B8, np.ones((128 * 16,), np.float32), ONES[:2, :2]), {}, op.UnsupportedError,
-     "scaled_mm: scale_a has shape (2048,), scales of blocks of 16 along K; use scaled_mm with scales of "
-     "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"),
+     "scaled_mm: scale_a has dtype f32 and shape (2048,), scales of blocks of 16 along K; pass a and b of "
+     "float4_e2m1fn_x2 with scales of f8E4M3FN, or one scale per matrix, per row, or per block of 128 along K"),
     (op.scaled_mm, (A8, B8, E8, np.ones((255, 8), np.uint8).view(E8.dtype)), {}, op.ShapeError,
-     "scaled_mm: scale_b has shape (255, 8); pass (256, 8), one scale per row and 32 elements along K, or (2048,), "
-     "blocks of 128 x 4 scales"),
+     "scaled_mm: scale_b has shape (255, 8) for 256 columns and K = 256; pass (256, 8), one scale per 32 elements "
+     "along K, or (2048,), blocks of 128 x 4 scales"),
+    (op.scaled_mm, (A8[:33, :80], B8[:80], E8[:33, :2], E8), {}, op.ShapeError,
+     "scaled_mm: scale_a has shape (33, 2) for 33 rows and K = 80; pass (33, 3), one scale per 32 elements along K, or "
+     "(512,), blocks of 128 x 4 scales; or, for coarser scales, (1,) or (33, 1)"),
+    (op.scaled_mm, (A8, B8, np.ones(2047, np.uint8).view(E8.dtype), E8B), {}, op.ShapeError,
+     "scaled_mm: scale_a has shape (2047,) for 128 rows and K = 256; pass (128, 8), one scale per 32 elements along K, "
+     "or (1024,), blocks of 128 x 4 scales; or, for coarser scales, (1,), (128, 1) or (128, 2)"),
+    (op.scaled_mm, (A8, B8, E8, E8), {"recipe": "row"}, op.UnsupportedError,
+     "scaled_mm: scale_a has dtype float8_e8m0fnu and shape (128, 8), scales of blocks of 32 along K; pass "
+     'recipe="block1x32", or one scale per matrix, per row, or per block of 128 along K'),
+    (op.scaled_mm, (A8.view(np.uint8), B8.view(np.uint8), ONES[:128], ONES), {}, op.DtypeError,
+     "scaled_mm: scale_a has dtype f32; pass float8_e8m0fnu (blocks of 32 along K) or f8E4M3FN (blocks of 16)"),
+    (op.scaled_mm, (A8.view(np.uint8), B8, E8, E8), {}, op.DtypeError,
+     "scaled_mm: b has dtype f8E4M3FN; with scales of blocks of 32 or 16 pass float4_e2m1fn_x2 (or uint8 of two "
+     "elements)"),
+    (op.scaled_mm, (A, B8, E8, E8), {"recipe": "block1x32"}, op.DtypeError,
+     "scaled_mm: a has dtype f16; with scales of blocks of 32 or 16 pass f8E4M3FN or f8E5M2, or float4_e2m1fn_x2 (or "
+     "uint8 of two elements)"),
+    (op.scaled_mm, (A8.view(np.uint8), B8.view(np.uint8), E8, E8.view(A8.dtype)), {}, op.DtypeError,
+     "scaled_mm: scale_b has dtype f8E4M3FN, but scale_a has dtype float8_e8m0fnu; pass one dtype"),
     (op.scaled_mm, (A8, B8[:128], E8, E8), {}, op.ShapeError,
      "scaled_mm: a has shape (128, 256) and b has shape (128, 256); pass (M, K) and (K, N)"),
     (op.scaled_mm, (A8, B8, E8, np.ones((256, 8), np.float32)), {}, op.DtypeError,
-     "scaled_mm: a, b, scale_a and scale_b have dtypes f8E4M3FN, f8E4M3FN, float8_e8m0fnu, f32; pass f8E4M3FN or "
-     "f8E5M2 with scales of float8_e8m0fnu, or float4_e2m1fn_x2 (or uint8 of two elements) with scales of "
-     "float8_e8m0fnu or f8E4M3FN"),
+     "scaled_mm: scale_b has dtype f32; pass float8_e8m0fnu"),
     (op.scaled_mm, (A8, 1, E8, E8), {"recipe": "block1x32"}, op.DtypeError,
      "scaled_mm: b is of type int; pass an array"),
     (op.scaled_mm, (A8, B8, E8, E8), {"recipe": "block1x16"}, op.UnsupportedError,
@@ -225,8 +242,8 @@ CASES: list[Case] = [
      )),
     (op.scaled_grouped_mm, (A8, np.stack([B8, B8]), np.ones((128, 8), np.float32), ONES[:2, :1], [64, 128]), {},
      op.UnsupportedError, (
-         "scaled_grouped_mm: scale_a has shape (128, 8), scales of blocks of 32 along K; use scaled_mm with scales of "
-         "float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"
+         "scaled_grouped_mm: scale_a has dtype f32 and shape (128, 8), scales of blocks of 32 along K; use "
+         "scaled_mm with scales of float8_e8m0fnu, or one scale per matrix, per row, or per block of 128 along K"
      )),
     (op.mm, (A, B), {"args": {"x": 1.0}}, op.UnsupportedError, (
         "mm: args has x, but there is no epilogue; pass epilogue"

@@ -220,7 +220,7 @@ LISTS: Any = (X, X, X, X)
         (lambda: ADAMW(X, X, X, [], 1), op.ArgumentError, "exp_avg_sqs has 0 arrays for 1 params"),
         (lambda: ADAMW(X, X, [None], X, 1), op.ArgumentError, r"exp_avgs\[0\] is None; pass an array, or None"),
         (lambda: ADAMW([None], X, X, X, 1), op.ArgumentError, r"params\[0\] is None"),
-        (lambda: ADAMW(*LISTS, 0), op.ArgumentError, "step is 0; pass a number of at least 1, or an array"),
+        (lambda: ADAMW(*LISTS, 0), op.ArgumentError, "step is 0; pass a number of at least 1, or an f32 array"),
         (lambda: ADAMW(*LISTS, 1, beta1=1.0), op.ArgumentError, "beta1 is 1.0; pass a number from 0 to less"),
         (lambda: ADAMW(*LISTS, 1, lr=-1.0), op.ArgumentError, "lr is -1.0; pass a finite number"),
         (lambda: ADAMW(*LISTS, 1, betas=(0, 1)), op.ArgumentError, "no argument 'betas'; pass beta1 and beta2"),
@@ -242,3 +242,31 @@ LISTS: Any = (X, X, X, X)
 def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"step": np.zeros(1, np.float32)}, "step is 0.0; pass a number of at least 1, or an f32 array of one element"),
+        ({"step": np.full((), np.nan, np.float32)}, "step is nan; pass a number of at least 1, or an f32 array of one"),
+        ({"step": np.ones(1, np.int64)}, "step has dtype i64; pass a number or an f32 array of one element"),
+        ({"step": 1, "lr": np.full(1, -1, np.float32)}, "lr is -1.0; pass a finite number of at least 0, or an array"),
+        ({"step": np.int64(0)}, "step is "),
+        ({"step": 1, "found_inf": np.zeros(1, np.int32)}, "found_inf has dtype i32; pass an f32 array of one element"),
+    ],
+    ids=range(6),
+)
+def test_refused_scalars(given: dict[str, Any], message: str) -> None:
+    """Values of arrays are checked on the CPU; nothing is written."""
+    lists = [[np.ones(3, np.float32)] for _ in range(4)]
+    with pytest.raises(op.OpError) as raised:
+        ADAMW(*lists, **given, device="cpu")
+    assert str(raised.value).startswith(f"adamw_: {message}")
+    assert all((x[0] == 1).all() for x in lists)
+
+
+def test_a_skipped_step_may_be_0() -> None:
+    """With ``found_inf`` nothing is computed, so the step of a first call that is skipped may be 0."""
+    lists = [[np.ones(3, np.float32)] for _ in range(4)]
+    ADAMW(*lists, np.zeros(1, np.float32), found_inf=np.ones(1, np.float32), device="cpu")
+    assert all((x[0] == 1).all() for x in lists)

@@ -87,7 +87,7 @@ CASES: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
      lambda: op.Gemm(element="bf16", layout="row", element_accumulator="f16")),
     (op.UnsupportedError, "Gemm: C is f32, row-major; it must be f16, row-major, like D",
      lambda: op.Gemm(element="f16", layout="row", element_C="f32", element_D="f16")),
-    (op.UnsupportedError, "Gemm: kernel_cc=70 is not supported; use 80, 90, 100, 103, 110, 120 or 121",
+    (op.UnsupportedError, "Gemm: kernel_cc=70 is not supported; use 80, 86, 87, 88, 89, 90, 100, 103, 110, 120 or 121",
      lambda: op.Gemm(**F16, kernel_cc=70)),
     (op.LayoutError, "Gemm: A has strides (256, 2); its rows or columns must be contiguous",
      lambda: op.Gemm(A=zeros(64, 256)[:, ::2], element="f16", layout="row")),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread, current_thread
@@ -49,6 +50,28 @@ def compiler_at(path: Path, script: str) -> str:
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
+
+
+def test_build_imports_torch(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that has not imported torch can build the extension; without torch the error says so."""
+    (fresh / "torch.py").write_text("class version: git_version = '1'\n__version__ = '0.0'\n")
+    commands = list[list[str]]()
+
+    def run(command: list[str], environment: object) -> None:
+        commands.append(command)
+        raise native.BuildError("nothing is compiled here")
+
+    monkeypatch.setattr(native, "_run", run)
+    monkeypatch.syspath_prepend(str(fresh))
+    monkeypatch.delitem(sys.modules, "torch")
+    with pytest.raises(native.BuildError, match="nothing is compiled here"):
+        native.build()
+    assert len(commands) == 1 and sys.modules["torch"].__version__ == "0.0"
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(
+        native.BuildError, match=r"cute_replay needs torch, which cannot be imported: .*; install torch"
+    ):
+        native.build()
 
 
 @pytest.mark.slow  # Another process imports torch.
