@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -80,6 +80,9 @@ from cute_dialect.op.select.backends import NEVER_RUN
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
+
 _OF_ROWS = frozenset([
     *[getattr(rows, name) for name in FUNCTIONS],
     *[getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)],
@@ -93,7 +96,7 @@ def explain(
     a: Any,
     b: Any = None,
     out: Any = None,
-    *given: Any,
+    *given: object,
     alpha: float = 1.0,
     beta: float = 1.0,
     c: Any = None,
@@ -265,7 +268,7 @@ def _refuse(name: str, given: Sequence[str]) -> None:
 
 
 def _explained_scaled(
-    a: Any, b: Any, bias: Any, dtype: object, more: Mapping[str, Any], *, element: str, gpu: str, others: int
+    a: Array, b: Array, bias: Array, dtype: object, more: Mapping[str, Array], *, element: str, gpu: str, others: int
 ) -> Explanation:
     """Return the explanation of ``scaled_mm``.
 
@@ -282,10 +285,13 @@ def _explained_scaled(
     if is_block_scaled(x, of_a, recipe):
         config = block_scaled_kernel("scaled_mm", (x, y, of_a, of_b), recipe, dtype, has_bias=bias is not None)
         return Explanation(
-            operation="scaled_mm", gpu=config.chip, kernel=config.name, status=NEVER_RUN,
+            operation="scaled_mm",
+            gpu=config.chip,
+            kernel=config.name,
             why=f"scales of blocks of {VECTORS[config.scaling]} along K",
             flops=2 * x.shape[0] * y.shape[1] * x.shape[1] * config.packed,
-        )  # fmt: skip
+            status=NEVER_RUN,
+        )
     recipes = check_scaled("scaled_mm", x, y, of_a, of_b, recipe)
     how: dict[str, Any] = {"hook": None, "activation": "", "dtype": "bf16" if dtype is None else dtype}
     how |= {"gpu": gpu, "others": others, "element": element, "math": "default", "accumulator": None}
@@ -301,7 +307,7 @@ def _explained_scaled(
     return _explained_gemm("scaled_mm", a, b, None, 1.0, 1.0, None, None, **how)
 
 
-def _example(t: Any, element: str) -> Any:
+def _example(t: Array, element: str) -> Array:
     """Return an operand, or for a shape an array of one element that is broadcast to it."""
     return np.broadcast_to(np.zeros((), numpy_dtype(element)), t) if isinstance(t, tuple | list) else t
 
