@@ -206,7 +206,9 @@ def _replayed(
 
 def _is_about_synchronization(e: InterpError) -> bool:
     """Return False for a report about global memory, which the prover does not cover."""
-    return e.kind in ("deadlock", "sync", "wgmma", "divergence") or "shared memory" in str(e).partition("\n")[0]
+    text = str(e).partition("\n")[0]
+    is_reused = "barrier" in text and "may still be in use" in text
+    return e.kind in ("deadlock", "sync", "wgmma", "divergence") or "shared memory" in text or is_reused
 
 
 def describe_effects(kinds: Iterable[str]) -> str:
