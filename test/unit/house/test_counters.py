@@ -11,7 +11,7 @@ from import_graph import MANY, Source, counters, parse
 
 CEILINGS = {
     "files": 756,
-    "lines": 225_758,
+    "lines": 225_760,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
