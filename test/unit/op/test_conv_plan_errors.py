@@ -89,9 +89,9 @@ ERRORS: dict[str, tuple[type[op.OpError], Callable[[], object]]] = {
         op.DtypeError, lambda: op.Conv2d(element_A="f16", B=F, element_B="f16")
     ),
     (
-        "Conv2d: chip=75 is not supported; use 80 or 90"
+        "Conv2d: chip=75 is not supported; use 80, 86, 87, 88, 89 or 90"
     ): (op.UnsupportedError, lambda: op.Conv2d(element="f16", chip=75)),
-    "Conv2d: kernel_cc=120 is not supported; use 80 or 90": (
+    "Conv2d: kernel_cc=120 is not supported; use 80, 86, 87, 88, 89 or 90": (
         op.UnsupportedError, lambda: op.Conv2d(element="f16", kernel_cc=120)
     ),
     "Conv2d: accumulation in f16 is not supported for bf16; use f32 (wgmma accumulates in f16 for f16 operands only)": (
