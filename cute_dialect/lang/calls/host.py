@@ -27,7 +27,7 @@ from cute_dialect.lang.calls.promises import Promised
 from cute_dialect.lang.calls.specializations import head_of
 from cute_dialect.lang.calls.traced import generic_names, reify
 from cute_dialect.lang.control.errors import arguments_error, similar
-from cute_dialect.lang.control.mutable_state import kept_in
+from cute_dialect.lang.control.mutable_state import kept_in, set_attribute
 from cute_dialect.lang.control.runtime import converted
 from cute_dialect.lang.machine.printf import HostTexts, take_host_texts
 from cute_dialect.lang.tracing.errors import KernelTypeError, SyntaxErrorInKernel
@@ -153,7 +153,7 @@ def _rebuilt(value: object, made: dict[int, Any]) -> Any:
             if isinstance(x, list | dict):
                 result[slot] = again(held[slot])
             else:
-                object.__setattr__(result, slot, again(held[slot]))
+                set_attribute(result, slot, again(held[slot]))
         return result
 
     return again(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.lang.control.aliases import Surroundings
@@ -18,6 +18,7 @@ from cute_dialect.lang.control.mutable_state import (
     same,
     set_part,
 )
+from cute_dialect.lang.control.positions import described
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import current, emit
@@ -207,7 +208,7 @@ class Merger:
         if is_mutable(a) and not is_value(a):
             self.check_aliases(a, b)
         x, y = self.content(a, 0), self.content(b, 1)
-        if isinstance(x, set | bytearray) or isinstance(y, set | bytearray):
+        if isinstance(x, set) or isinstance(y, set):
             raise MergeError(
                 "F209", f"it is one of two {type(a).__name__}s", hint="use a list, or the same object on both sides"
             )
@@ -380,8 +381,10 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
 
 def shared(obj: Any) -> MergeError:
     """Return the error for an iterator or array shared with the surroundings of a region and changed in it."""
-    if hasattr(obj, "tobytes") or hasattr(obj, "getvalue"):
-        what = "a NumPy array" if hasattr(obj, "dtype") else f"an object of type '{type(obj).__name__}'"
+    what = described(obj)
+    if not what and not isinstance(obj, Iterator):
+        what = f"an attribute of a '{type(obj).__name__}' object"
+    if what:
         return MergeError(
             "F209", f"{what} is changed in a run-time branch or loop",
             hint="keep the changing values in a list or in a register tensor",

@@ -10,8 +10,9 @@ traced again from the same state, and the states that its sides leave can be mer
                                # the other side starts from a again; afterwards xs[0] is an scf.if result
 
 The search follows containers, instances and their classes, closures, parameter defaults, and the module-level objects
-that the user's functions name.  State that Python cannot copy (iterators, arrays, module globals) is compared instead,
-and a change raises an error.  Libraries and the language's own values are not searched.
+that the user's functions name.  State that Python cannot copy is compared instead, and a change raises an error: the
+:mod:`.positions` of iterators and arrays, module globals, and slots of containers.  Objects of NumPy and torch have
+only their attributes compared.  Other libraries and the language's own values are not searched.
 
 A container that a loop replaces is joined element by element (:class:`ContainerForm`).
 """
@@ -20,13 +21,11 @@ from __future__ import annotations
 
 import copy
 import enum
-import io
-import warnings
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from gc import get_referents
-from operator import is_, length_hint
+from operator import is_
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -35,12 +34,14 @@ from types import (
     FunctionType,
     GeneratorType,
     MappingProxyType,
+    MemberDescriptorType,
     MethodType,
     ModuleType,
 )
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from cute_dialect.lang.control.positions import elements, has_position, position, same_position
 from cute_dialect.lang.rewrite.source import (
     attributes_of,
     has_convertible_globals,
@@ -60,10 +61,6 @@ LIMIT = 20_000
 """Maximum number of objects that a snapshot may reach."""
 
 
-WATCHED = 1 << 16
-"""Maximum size, in bytes, of an array whose contents are compared before and after a region."""
-
-
 class _Unbound:
     """Placeholder for the value of an unbound name."""
 
@@ -75,14 +72,14 @@ U = _Unbound()
 
 (
     _LEAF, _LIST, _DICT, _SET, _INSTANCE, _TUPLE, _FUNCTION, _CELL, _SLOTS, _METHOD, _ITERATOR, _PARTIAL, _VALUE,
-    _DEQUE, _CLASS, _MODULE, _OPAQUE, _DECORATED,
-) = range(18)  # fmt: skip
+    _DEQUE, _CLASS, _MODULE, _OPAQUE, _DECORATED, _ENUM, _LIBRARY,
+) = range(20)  # fmt: skip
 _KINDS: dict[type, int] = {
     int: _LEAF, float: _LEAF, bool: _LEAF, str: _LEAF, bytes: _LEAF, type(None): _LEAF, complex: _LEAF, range: _LEAF,
     type: _CLASS, ModuleType: _MODULE, BuiltinFunctionType: _OPAQUE, slice: _LEAF, _Unbound: _LEAF, list: _LIST,
     dict: _DICT, set: _SET, tuple: _TUPLE, FunctionType: _FUNCTION, CellType: _CELL, MethodType: _METHOD,
-    partial: _PARTIAL, deque: _DEQUE, bytearray: _LIST, frozenset: _TUPLE, GeneratorType: _ITERATOR, CodeType: _LEAF,
-    FrameType: _LEAF,
+    partial: _PARTIAL, deque: _DEQUE, bytearray: _ITERATOR, frozenset: _TUPLE, GeneratorType: _ITERATOR,
+    CodeType: _LEAF, FrameType: _LEAF,
 }  # fmt: skip
 _USERS: set[type] = set()
 """User-defined classes among those in ``_KINDS``. The search continues from an instance to its class."""
@@ -91,7 +88,20 @@ _WITH_DICT: set[type] = set()
 _CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.decorators")
 """The modules of decorated functions."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
-_SLOT_NAMES: dict[type, tuple[str, ...]] = {}
+_MEMBERS: dict[type, dict[str, Any]] = {}
+"""Classes with slots -> the descriptors of the slots of all their bases, by name. A name that a base repeats has the
+name of the base before it."""
+_C_MEMBERS: dict[type, tuple[str, ...]] = {BaseException: ("args",), defaultdict: ("default_factory",)}
+"""Attributes of built-in classes that are not in the ``__dict__`` of an instance."""
+_COMPUTED = frozenset((
+    "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__",
+    "__builtins__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__",
+    "__match_args__", "__module__", "__non_callable_proto_members__", "__orig_bases__", "__parameters__",
+    "__protocol_attrs__", "__slotnames__", "__slots__", "__static_attributes__", "__type_params__",
+    "__warningregistry__", "__weakref__", "_inverted_", "_unhashable_values_", "_unhashable_values_map_",
+    "_value2member_map_",
+))  # fmt: skip
+"""Attributes of classes, enum members and modules that Python sets, some of them on first access."""
 _ATTRIBUTES: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {}
 """User-defined classes -> their namespaces when last read, and the result of :func:`_attributes` then."""
 _NAMES_READ: dict[int, tuple[CodeType, tuple[str, ...]]] = {}
@@ -101,8 +111,11 @@ def _kind(cls: type) -> int:
     kind = _KINDS[cls] = _new_kind(cls)
     if kind not in (_LEAF, _VALUE) and is_convertible_class(cls):
         _USERS.add(cls)
-    if kind in (_LIST, _DICT, _SET, _TUPLE, _DEQUE) and cls.__dictoffset__:
-        _WITH_DICT.add(cls)
+    if kind in (_LIST, _DICT, _SET, _TUPLE, _DEQUE) or (kind == _ITERATOR and _is_open(cls)):
+        if cls.__dictoffset__:
+            _WITH_DICT.add(cls)
+        if members := _members(cls):
+            _MEMBERS[cls] = members
     return kind
 
 
@@ -111,29 +124,73 @@ def _new_kind(cls: type) -> int:
         return _VALUE if hasattr(cls, "__cute_places__") else _LEAF
     if issubclass(cls, type):
         return _CLASS
-    if cls.__module__ == "numpy" and cls.__name__ == "ndarray":
-        return _ITERATOR  # It is compared rather than restored.
-    if issubclass(cls, enum.Enum) or cls.__module__.split(".")[0] in _FOREIGN:
+    if is_package_class(cls) and issubclass(cls, enum.Enum):
         return _LEAF
-    for base, kind in ((list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE)):
+    if has_position(cls) or (issubclass(cls, Iterator) and is_package_class(cls) and not is_convertible_class(cls)):
+        return _ITERATOR
+    library = cls.__module__.split(".")[0]
+    if library in _FOREIGN:
+        # Its contents are not searched, because it may be a whole model.
+        return _LIBRARY if library in ("numpy", "torch") and cls.__dictoffset__ else _LEAF
+    if issubclass(cls, enum.Enum):
+        return _ENUM
+    for base, kind in _BASES:
         if issubclass(cls, base):
             return kind
-    if (issubclass(cls, Iterator) and not is_convertible_class(cls)) or hasattr(cls, "tobytes"):
-        return _ITERATOR
     if is_package_class(cls):
         if hasattr(cls, "__cute_places__"):
             return _VALUE
         return _DECORATED if cls.__module__ in _CALLS else _LEAF
-    names = tuple(n for c in cls.__mro__ for n in _slots(c) if n not in ("__dict__", "__weakref__"))
-    if names:
-        _SLOT_NAMES[cls] = names
+    if members := _members(cls):
+        _MEMBERS[cls] = members
         return _SLOTS
     return _INSTANCE if cls.__dictoffset__ else _OPAQUE
 
 
-def _slots(cls: type) -> tuple[str, ...]:
-    named = cls.__dict__.get("__slots__", ())
-    return (named,) if isinstance(named, str) else tuple(named)
+def _is_open(cls: type) -> bool:
+    """Return True if the attributes of a class with a position are the user's, and no library's caches."""
+    return is_convertible_class(cls) or cls.__module__.partition(".")[0] == "torch"
+
+
+def _members(cls: type) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for c in cls.__mro__:
+        own = vars(c)
+        names = _C_MEMBERS.get(c, ())
+        if "__slots__" in own:  # The names in it are without the class's name before a private one.
+            names = [n for n, d in own.items() if isinstance(d, MemberDescriptorType)]
+        for n in names:
+            found[f"{c.__qualname__}.{n}" if n in found else n] = own[n]
+    return found
+
+
+def _member_values(obj: Any) -> dict[str, Any]:
+    """Return the values of the slots of an instance that are set."""
+    kept: dict[str, Any] = {}
+    for n, member in _MEMBERS[type(obj)].items():
+        try:
+            value = member.__get__(obj)
+        except AttributeError:
+            continue
+        kept[n] = value
+    return kept
+
+
+def set_attribute(obj: object, name: str, value: object) -> None:
+    """Set an attribute of an instance by its name in :func:`kept_in`, regardless of the class's ``__setattr__``."""
+    member = _MEMBERS.get(type(obj), {}).get(name)
+    if member is None:
+        object.__setattr__(obj, name, value)
+    else:
+        member.__set__(obj, value)
+
+
+def _delete_attribute(obj: object, name: str) -> None:
+    member = _MEMBERS.get(type(obj), {}).get(name)
+    if member is None:
+        object.__delattr__(obj, name)
+    else:
+        member.__delete__(obj)
 
 
 def kept_in(obj: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
@@ -157,7 +214,7 @@ def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
         except ValueError:
             return [U]
     if kind == _SLOTS:
-        kept = {n: getattr(obj, n) for n in _SLOT_NAMES[type(obj)] if hasattr(obj, n)}
+        kept = _member_values(obj)
         kept.update(getattr(obj, "__dict__", {}))
         return kept
     if kind == _VALUE:
@@ -165,19 +222,18 @@ def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
     return None
 
 
-def _attributes(cls: type) -> dict[str, Any]:
-    """Return the attributes of a class, except those that Python computes on first access.
+def _attributes(cls: Any) -> dict[str, Any]:
+    """Return the attributes of a class or enum member, except those that Python sets.
 
     The dict is the same object until the class changes.  Callers must not modify it.
     """
     held = vars(cls)
+    if not isinstance(cls, type):
+        return {n: v for n, v in held.items() if n not in _COMPUTED}
     known = _ATTRIBUTES.get(cls)
     if known is not None and _holds(held, known[0]):
         return known[1]
-    found = {
-        n: v for n, v in held.items()
-        if not (n.startswith("__") and n.endswith("__")) or isinstance(v, FunctionType | classmethod | staticmethod)
-    }  # fmt: skip
+    found = {n: v for n, v in held.items() if n not in _COMPUTED}
     _ATTRIBUTES[cls] = dict(held), found
     return found
 
@@ -223,15 +279,19 @@ def put_back(obj: Any, kept: Any) -> None:
         for name, value in kept.items():
             if now.get(name, U) is not value:
                 setattr(obj, name, value)
+    elif kind == _ENUM:
+        for name in _attributes(obj).keys() - kept.keys():
+            del obj.__dict__[name]
+        obj.__dict__.update(kept)
     else:
         now = kept_in(obj)
         assert isinstance(now, dict)
         for name in now:
             if name not in kept:
-                object.__delattr__(obj, name)
+                _delete_attribute(obj, name)
         for name, value in kept.items():
             if now.get(name, U) is not value:
-                object.__setattr__(obj, name, value)
+                set_attribute(obj, name, value)
 
 
 def put(obj: Any, slot: Any, value: Any) -> None:
@@ -241,12 +301,12 @@ def put(obj: Any, slot: Any, value: Any) -> None:
         obj[slot] = value
     elif kind == _CELL:
         obj.cell_contents = value
-    elif kind == _INSTANCE:
+    elif kind in (_INSTANCE, _ENUM):
         obj.__dict__[slot] = value
     elif kind == _CLASS:
         setattr(obj, slot, value)
     else:
-        object.__setattr__(obj, slot, value)
+        set_attribute(obj, slot, value)
 
 
 def parts_of(obj: Any, kept: Any, attributes: Any = None) -> dict[tuple[bool, Any], Any]:
@@ -262,6 +322,8 @@ def parts_of(obj: Any, kept: Any, attributes: Any = None) -> dict[tuple[bool, An
     if type(obj) in _WITH_DICT:
         held: dict[str, Any] = obj.__dict__ if attributes is None else attributes
         parts.update(((False, k), v) for k, v in held.items())
+    if items and type(obj) in _MEMBERS:
+        parts.update(((False, k), v) for k, v in _member_values(obj).items())
     return parts
 
 
@@ -287,7 +349,7 @@ def set_part(obj: Any, part: tuple[bool, Any], value: Any) -> None:
     if is_item:
         obj[key] = value
     else:
-        object.__setattr__(obj, key, value)
+        set_attribute(obj, key, value)
 
 
 def _led_to(f: FunctionType) -> list[Any]:
@@ -301,7 +363,7 @@ def _led_to(f: FunctionType) -> list[Any]:
     if f.__defaults__:
         found += f.__defaults__
     if f.__kwdefaults__:
-        found += f.__kwdefaults__.values()
+        found.append(f.__kwdefaults__)
     if is_convertible(code.co_filename, f.__module__):
         found.append(f.__dict__)
         names = names_read(code)
@@ -331,7 +393,10 @@ def names_read(code: CodeType) -> Collection[str]:
 
 
 def _behind(obj: Any) -> list[Any]:
-    """Return the objects behind a C object: the receiver of a bound method, the source of a view or iterator."""
+    """Return the objects behind a C object.
+
+    These are the receiver of a bound method, the source of a view or iterator, and the objects in an array.
+    """
     receiver = getattr(obj, "__self__", None)
     if receiver is not None:
         return [receiver]
@@ -339,7 +404,7 @@ def _behind(obj: Any) -> list[Any]:
         return [*obj.values()]
     if isinstance(obj, ref):
         return [obj()]
-    return _referents(obj)
+    return _referents(obj) + elements(obj)
 
 
 def _referents(obj: Any) -> list[Any]:
@@ -350,6 +415,13 @@ def _referents(obj: Any) -> list[Any]:
     return found
 
 
+_BASES = (
+    (list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE), (deque, _DEQUE),
+    (frozenset, _TUPLE), (partial, _PARTIAL),
+)  # fmt: skip
+"""Built-in classes whose subclasses are searched as they are."""
+
+
 class Snapshot:
     """The state of the reachable mutable objects at one point.
 
@@ -358,13 +430,17 @@ class Snapshot:
         names: the globals of the region's function; None if a function among the roots leads to them.
     """
 
-    __slots__ = ("iterators", "objects", "seen", "spaces")
+    __slots__ = ("classes", "functions", "iterators", "objects", "seen", "spaces")
 
     def __init__(self, roots: Iterable[Any], names: Mapping[str, Any] | None = None):
         self.objects: dict[int, tuple[Any, Any]] = {}
         self.iterators: dict[int, tuple[Any, Any]] = {}
         self.spaces: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
         self.seen: dict[int, Any] = {}
+        self.classes: list[tuple[Any, Any]] = []
+        """Instances and their classes, and classes and their bases."""
+        self.functions: list[tuple[FunctionType, CodeType, Any]] = []
+        """Functions, their code and their parameter defaults."""
         if names is not None:
             self.watch(names)
         self.add(roots)
@@ -398,14 +474,17 @@ class Snapshot:
                 todo += obj
             elif kind == _FUNCTION:
                 todo += self.led_to(obj)
+                self.functions.append((obj, obj.__code__, obj.__defaults__))
                 self.watch(obj.__globals__)
             elif kind == _METHOD:
                 todo += (obj.__func__, obj.__self__)
             elif kind == _PARTIAL:
                 todo += (obj.func, *obj.args, *obj.keywords.values(), obj.__dict__)
             elif kind == _ITERATOR:
-                self.iterators[key] = (obj, _position(obj))
+                self.iterators[key] = (obj, _watched(obj))
                 todo += _behind(obj)
+            elif kind == _LIBRARY:
+                self.iterators[key] = (obj, _watched(obj))
             elif kind == _OPAQUE:
                 todo += _behind(obj)
             elif kind == _MODULE:
@@ -416,6 +495,7 @@ class Snapshot:
                 kept = self.content(obj, kind)
                 objects[key] = (obj, kept)
                 todo += [*kept.values(), *obj.__bases__]
+                self.classes.append((obj, obj.__bases__))
             else:
                 kept = self.content(obj, kind)
                 objects[key] = (obj, kept)
@@ -424,6 +504,11 @@ class Snapshot:
                     todo += kept  # pyright: ignore
                 elif kind == _INSTANCE and cls not in _USERS:
                     todo += _referents(obj)
+                if kind in (_INSTANCE, _SLOTS) or cls in _USERS:
+                    self.classes.append((obj, cls))
+                if cls in _MEMBERS and kind != _SLOTS:
+                    self.iterators[key] = (obj, _watched(obj))
+                    todo += _member_values(obj).values()
             if cls in _WITH_DICT:
                 todo.append(obj.__dict__)
             if len(seen) > LIMIT:
@@ -434,7 +519,7 @@ class Snapshot:
 
     def content(self, obj: Any, kind: int) -> Any:
         """Return a copy of the contents of a mutable object."""
-        return _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+        return _attributes(obj) if kind in (_CLASS, _ENUM) else _kept(obj, kind)
 
     def led_to(self, f: FunctionType) -> list[Any]:
         """Return the objects to which the search continues from a function."""
@@ -445,15 +530,34 @@ class Snapshot:
 
     def moved(self) -> Any:
         """Return an iterator that was advanced, or an array that was changed, since the snapshot; or None."""
-        return next(
-            (obj for obj, before in self.iterators.values() if not _same_position(_position(obj), before)), None
-        )
+        return next((obj for obj, before in self.iterators.values() if not same_position(_watched(obj), before)), None)
+
+    def check_definitions(self) -> None:
+        """Raise F209 if the class of an instance, or what defines a class or function, changed since the snapshot."""
+        what = ""
+        for obj, before in self.classes:
+            if type(obj) is not before and (not isinstance(obj, type) or obj.__bases__ is not before):
+                if isinstance(obj, type):
+                    what = f"the bases of class '{obj.__name__}'"
+                else:
+                    what = f"the class of a '{before.__name__}' object"
+        for f, code, defaults in self.functions:
+            if f.__code__ is not code or f.__defaults__ is not defaults:
+                what = f"the code or the defaults of function '{f.__name__}'"
+        if what:
+            raise MergeError(
+                "F209", f"{what} changed in a run-time branch or loop",
+                hint="keep the changing values in attributes of an object",
+            )  # fmt: skip
 
     def rebound_global(self) -> tuple[str, str] | None:
-        """Return the name and module of a global assigned since the snapshot, or None."""
+        """Return the name and module of a global assigned or deleted since the snapshot, or None."""
         for names, before in self.spaces.values():
-            for name, value in names.items():
-                if name.startswith("__") or value is before.get(name, U):
+            if _holds(names, before):
+                continue
+            for name in {**before, **names}:
+                value = names.get(name, U)
+                if name in _COMPUTED or value is before.get(name, U):
                     continue
                 # It was imported meanwhile.
                 if name in before or not isinstance(value, type | ModuleType | FunctionType):
@@ -462,6 +566,9 @@ class Snapshot:
 
     def restore(self, only: Any = None) -> None:
         """Restore all objects, or one of them."""
+        for obj, cls in self.classes:
+            if type(obj) is not cls and not isinstance(obj, type):
+                obj.__class__ = cls
         for obj, kept in self.objects.values() if only is None else (self.objects[id(only)],):
             if _kept_now(obj, kept) is not kept:
                 put_back(obj, kept)
@@ -471,6 +578,7 @@ class Snapshot:
 
         Those of an unchanged object are the object in the snapshot, so that callers can skip them by identity.
         """
+        self.check_definitions()
         return {key: _kept_now(obj, kept) for key, (obj, kept) in self.objects.items()}
 
 
@@ -483,39 +591,21 @@ def _kept_now(obj: Any, kept: Any) -> Any:
         return kept if _holds(now, kept) else dict(now)
     if cls is list or cls is dict or cls is set:  # Subclasses may iterate in another order.
         return kept if _holds(obj, kept) else _kept(obj, kind)
-    now = _attributes(obj) if kind == _CLASS else _kept(obj, kind)
+    now = _attributes(obj) if kind in (_CLASS, _ENUM) else _kept(obj, kind)
     return kept if _holds(now, kept) else now
 
 
-def _position(obj: Any) -> Any:
-    """Return the state that changes when an iterator advances or a buffer is written."""
-    if isinstance(obj, GeneratorType):
-        frame = obj.gi_frame
-        return () if frame is None or obj.gi_running else (frame.f_lasti, *frame.f_locals.values())
-    if hasattr(obj, "tobytes"):
-        return obj.tobytes() if memoryview(obj).nbytes <= WATCHED else None
-    if isinstance(obj, io.StringIO | io.BytesIO):
-        return None if obj.closed else (obj.tell(), obj.getvalue())
-    try:
-        if (left := length_hint(obj, -1)) >= 0:
-            return left
-    except TypeError:
-        pass
-    if type(obj).__module__ != "itertools":
-        return None
-    try:  # Only __reduce__ shows the state of 'count' and 'product'; Python 3.14 removes it.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return obj.__reduce__()
-    except TypeError:
-        return None
-
-
-def _same_position(now: Any, before: Any) -> bool:
-    """Return True if two positions are equal. Values are compared by identity, because ``==`` may emit ops."""
-    if isinstance(now, tuple) and isinstance(before, tuple):
-        return len(now) == len(before) and all(map(_same_position, now, before))
-    return now is before or (type(now) is type(before) and isinstance(now, int | bytes | str) and now == before)
+def _watched(obj: Any) -> Any:
+    """Return the state of an object that is compared: its position, or the attributes that cannot be restored."""
+    cls = type(obj)
+    kind = _KINDS[cls]
+    if kind == _LIBRARY:
+        return (*vars(obj), *vars(obj).values())
+    found = position(obj) if kind == _ITERATOR else None
+    if cls not in _MEMBERS:
+        return found
+    values = _member_values(obj)
+    return (found, *values, *values.values())
 
 
 def _holds(now: Any, kept: Any) -> bool:
@@ -617,7 +707,7 @@ def shape_error(a: Any, b: Any) -> MergeError:
 def can_carry(value: object) -> bool:
     """Return True for a container or mutable instance that a loop may replace by another one."""
     return (
-        is_mutable(value) and not is_value(value) and not isinstance(value, set | bytearray | CellType)
+        is_mutable(value) and not is_value(value) and not isinstance(value, set | CellType)
         and kept_in(value) is not None
     )  # fmt: skip
 

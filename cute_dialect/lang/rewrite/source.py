@@ -100,7 +100,10 @@ def has_convertible_globals(names: Mapping[str, Any]) -> bool:
     file = names.get("__file__")
     if name.split(".")[0] == "cute_dialect":
         return False
-    return name not in sys.modules or name == "__main__" or (file is not None and is_convertible(file, name))
+    if name not in sys.modules or name == "__main__":
+        return True
+    # A module that a program makes has neither a file nor a spec.
+    return names.get("__spec__") is None if file is None else is_convertible(file, name)
 
 
 @lru_cache(maxsize=4096)

@@ -467,6 +467,30 @@ trace(f)
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
+# ===== the class of an object that a branch changes
+class One:
+    n = 1
+
+
+class Two:
+    n = 2
+
+
+def f(x):
+    v = One()
+    if x[0, 0] > 0:
+        v.__class__ = Two
+
+
+trace(f)
+#: MergeError
+#: merges.py:11:8: error F209: the class of a 'One' object changed in a run-time branch or loop
+#:    11 |     if x[0, 0] > 0:
+#:       |        ^^^^^^^^^^^
+#: hint: keep the changing values in attributes of an object
+#: called from preamble.py:13:5  f(x)
+#: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
+
 # ===== an iterator that is advanced in a branch by a function of Python's
 def f(x):
     turns = iter([1, 2, 3])

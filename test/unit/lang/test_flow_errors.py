@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +53,24 @@ def test_no_source() -> None:
 
 
 def test_a_value_that_leaks_is_refused() -> None:
-    """Using a value that left its branch through a context variable is an error."""
+    """Using a value that left its branch through an object of a library is an error."""
+    hidden: Any = np.poly1d([1])
+    hidden.cell = [0]
     source = """\
 def f(a, b):
     if a < b:
-        hidden.set(a + b)
-    return hidden.get() + 1
+        hidden.cell[0] = a + b
+    return hidden.cell[0] + 1
 """
     assert (
-        refusal(source, hidden=ContextVar("hidden"))
+        refusal(source, hidden=hidden)
         == """\
 k.py:4:12: error F211: a value of type i32 is used outside the branch or loop that computes it
-    4 |     return hidden.get() + 1
+    4 |     return hidden.cell[0] + 1
       |            ^
-k.py:3:20: note: it is computed here
-    3 |         hidden.set(a + b)
-      |                    ^
+k.py:3:26: note: it is computed here
+    3 |         hidden.cell[0] = a + b
+      |                          ^
 hint: it was stored in an object that the branch does not track: pass it as an argument, or return the value"""
     )
 

@@ -7,10 +7,14 @@ Each function changes state in a region and returns it afterwards.  The traced k
 from __future__ import annotations
 
 import collections
+import contextvars
+import enum
 import functools
+import threading
 import types
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from traced import Traced
 
@@ -983,6 +987,144 @@ def a_list_in_a_loop_that_counts_down(v: int) -> int:
     return z[1]
 
 
+class Pair:
+    __slots__ = ("__a",)
+
+    def __init__(self, a):
+        self.__a = a
+
+    def put(self, a):
+        self.__a = a
+
+    def get(self):
+        return self.__a
+
+
+def private_slot(v: int) -> int:
+    p, q = Pair(v), Pair([1])
+    if v > 3:
+        p.put(p.get() + 5)
+    else:
+        q.get()[0] = v
+    return p.get() * 100 + q.get()[0]
+
+
+def private_slot_in_a_loop(v: int) -> int:
+    p = Pair(1)
+    for _ in range(v):
+        p.put(p.get() + 5)
+    return p.get()
+
+
+def private_slot_replaced(v: int) -> int:
+    p = Pair(1)
+    if v > 3:
+        p = Pair(v)
+    return p.get()
+
+
+class Outer:
+    __slots__ = ("a",)
+
+
+class Inner(Outer):
+    __slots__ = ("a",)
+
+
+def repeated_slot(v: int) -> int:
+    x = Inner()
+    x.a = 1
+    Outer.a.__set__(x, v)
+    if v > 3:
+        Outer.a.__set__(x, Outer.a.__get__(x) + 5)
+    if v > 5:
+        x.a = 3
+    return Outer.a.__get__(x) * 10 + x.a
+
+
+class SlottedList(list):
+    __slots__ = ("x",)
+
+
+def slotted_list(v: int) -> int:
+    xs = SlottedList([1])
+    xs.x = v
+    if v > 3:
+        xs[0] = xs[0] + xs.x
+    if v > 5:
+        xs = SlottedList([2])
+        xs.x = 9
+    return xs[0] * 10 + xs.x
+
+
+class Queue(collections.deque):
+    pass
+
+
+def deque_subclass(v: int) -> int:
+    xs = Queue([1, 2])
+    xs.n = 0
+    if v > 3:
+        xs[0] = v
+        xs.n = 3
+    return xs[0] * 10 + xs.n
+
+
+def dunder_class_attribute(v: int) -> int:
+    class C:
+        __scale__ = 1
+
+    if v > 3:
+        C.__scale__ = v
+    return C.__scale__
+
+
+class Mode(enum.Flag):
+    A = 1
+    B = 2
+
+
+def enum_member(v: int) -> int:
+    Mode.A.weight = 1
+    if v > 3:
+        Mode.A.weight = Mode.A.weight + v
+        both = Mode.A | Mode.B
+    else:
+        both = ~Mode.A | Mode.A
+    return Mode.A.weight * 10 + both.value
+
+
+def exception_arguments(v: int) -> int:
+    e = ValueError(1)
+    if v > 3:
+        e.args = (v,)
+    return e.args[0]
+
+
+def in_an_object_array(v: int) -> int:
+    xs = np.empty(1, dtype=object)
+    xs[0] = [v]
+    if v > 3:
+        xs[0][0] = xs[0][0] + 5
+    return xs[0][0]
+
+
+def in_a_context_variable(v: int) -> int:
+    hidden = contextvars.ContextVar("hidden", default=None)
+    hidden.set([1])
+    if v > 3:
+        hidden.get()[0] = v
+    return hidden.get()[0]
+
+
+def thread_local(v: int) -> int:
+    held = threading.local()
+    held.n = 1
+    if v > 3:
+        held.n = v
+    return held.n
+
+
 FUNCTIONS = [
     a_list_in_a_loop_that_counts_down,
     branch,
@@ -1055,6 +1197,18 @@ FUNCTIONS = [
     in_except,
     imported,
     for_else,
+    private_slot,
+    private_slot_in_a_loop,
+    private_slot_replaced,
+    repeated_slot,
+    slotted_list,
+    deque_subclass,
+    dunder_class_attribute,
+    enum_member,
+    exception_arguments,
+    in_an_object_array,
+    in_a_context_variable,
+    thread_local,
 ]
 
 
