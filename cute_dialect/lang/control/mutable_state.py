@@ -33,6 +33,7 @@ from types import (
     FrameType,
     FunctionType,
     GeneratorType,
+    GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
@@ -88,19 +89,19 @@ _WITH_DICT: set[type] = set()
 _CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.decorators")
 """The modules of decorated functions."""
 _FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
-_MEMBERS: dict[type, dict[str, Any]] = {}
+_MEMBERS: dict[type, dict[str, GetSetDescriptorType | MemberDescriptorType]] = {}
 """Classes with slots -> the descriptors of the slots of all their bases, by name. A name that a base repeats has the
 name of the base before it."""
 _C_MEMBERS: dict[type, tuple[str, ...]] = {BaseException: ("args",), defaultdict: ("default_factory",)}
 """Attributes of built-in classes that are not in the ``__dict__`` of an instance."""
-_COMPUTED = frozenset((
-    "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__",
-    "__builtins__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__doc__", "__firstlineno__",
-    "__match_args__", "__module__", "__non_callable_proto_members__", "__orig_bases__", "__parameters__",
-    "__protocol_attrs__", "__slotnames__", "__slots__", "__static_attributes__", "__type_params__",
-    "__warningregistry__", "__weakref__", "_inverted_", "_unhashable_values_", "_unhashable_values_map_",
-    "_value2member_map_",
-))  # fmt: skip
+_SET_BY_PYTHON = """
+    __abstractmethods__ __annotate__ __annotate_func__ __annotations__ __annotations_cache__ __builtins__
+    __dataclass_fields__ __dataclass_params__ __dict__ __doc__ __firstlineno__ __match_args__ __module__
+    __non_callable_proto_members__ __orig_bases__ __parameters__ __protocol_attrs__ __slotnames__ __slots__
+    __static_attributes__ __type_params__ __warningregistry__ __weakref__ _inverted_ _unhashable_values_
+    _unhashable_values_map_ _value2member_map_
+"""
+_COMPUTED = frozenset(_SET_BY_PYTHON.split())
 """Attributes of classes, enum members and modules that Python sets, some of them on first access."""
 _ATTRIBUTES: dict[type, tuple[dict[str, Any], dict[str, Any]]] = {}
 """User-defined classes -> their namespaces when last read, and the result of :func:`_attributes` then."""
@@ -152,8 +153,8 @@ def _is_open(cls: type) -> bool:
     return is_convertible_class(cls) or cls.__module__.partition(".")[0] == "torch"
 
 
-def _members(cls: type) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _members(cls: type) -> dict[str, GetSetDescriptorType | MemberDescriptorType]:
+    found: dict[str, GetSetDescriptorType | MemberDescriptorType] = {}
     for c in cls.__mro__:
         own = vars(c)
         names = _C_MEMBERS.get(c, ())
@@ -164,9 +165,9 @@ def _members(cls: type) -> dict[str, Any]:
     return found
 
 
-def _member_values(obj: Any) -> dict[str, Any]:
+def _member_values(obj: object) -> dict[str, object]:
     """Return the values of the slots of an instance that are set."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     for n, member in _MEMBERS[type(obj)].items():
         try:
             value = member.__get__(obj)
@@ -222,7 +223,7 @@ def _kept(obj: Any, kind: int) -> dict[Any, Any] | list[Any] | set[Any] | None:
     return None
 
 
-def _attributes(cls: Any) -> dict[str, Any]:
+def _attributes(cls: object) -> dict[str, Any]:
     """Return the attributes of a class or enum member, except those that Python sets.
 
     The dict is the same object until the class changes.  Callers must not modify it.
@@ -294,7 +295,7 @@ def put_back(obj: Any, kept: Any) -> None:
                 set_attribute(obj, name, value)
 
 
-def put(obj: Any, slot: Any, value: Any) -> None:
+def put(obj: Any, slot: Any, value: object) -> None:
     """Set an element, an attribute or a captured variable."""
     kind = _KINDS[type(obj)]
     if kind in (_LIST, _DICT, _DEQUE):
@@ -343,7 +344,7 @@ def empty_like(obj: Any, kept: Any) -> Any:
     return made
 
 
-def set_part(obj: Any, part: tuple[bool, Any], value: Any) -> None:
+def set_part(obj: Any, part: tuple[bool, Any], value: object) -> None:
     """Set an element or attribute of an object that :func:`empty_like` made."""
     is_item, key = part
     if is_item:
@@ -416,9 +417,15 @@ def _referents(obj: Any) -> list[Any]:
 
 
 _BASES = (
-    (list, _LIST), (dict, _DICT), (set, _SET), (tuple, _TUPLE), (ModuleType, _MODULE), (deque, _DEQUE),
-    (frozenset, _TUPLE), (partial, _PARTIAL),
-)  # fmt: skip
+    (list, _LIST),
+    (dict, _DICT),
+    (set, _SET),
+    (tuple, _TUPLE),
+    (ModuleType, _MODULE),
+    (deque, _DEQUE),
+    (frozenset, _TUPLE),
+    (partial, _PARTIAL),
+)
 """Built-in classes whose subclasses are searched as they are."""
 
 
@@ -437,9 +444,9 @@ class Snapshot:
         self.iterators: dict[int, tuple[Any, Any]] = {}
         self.spaces: dict[int, tuple[Mapping[str, Any], dict[str, Any]]] = {}
         self.seen: dict[int, Any] = {}
-        self.classes: list[tuple[Any, Any]] = []
+        self.classes: list[tuple[object, Any]] = []
         """Instances and their classes, and classes and their bases."""
-        self.functions: list[tuple[FunctionType, CodeType, Any]] = []
+        self.functions: list[tuple[FunctionType, CodeType, object]] = []
         """Functions, their code and their parameter defaults."""
         if names is not None:
             self.watch(names)
@@ -528,7 +535,7 @@ class Snapshot:
     def cells(self) -> list[Any]:
         return [kept[0] for obj, kept in self.objects.values() if type(obj) is CellType]
 
-    def moved(self) -> Any:
+    def moved(self) -> object:
         """Return an iterator that was advanced, or an array that was changed, since the snapshot; or None."""
         return next((obj for obj, before in self.iterators.values() if not same_position(_watched(obj), before)), None)
 
@@ -595,7 +602,7 @@ def _kept_now(obj: Any, kept: Any) -> Any:
     return kept if _holds(now, kept) else now
 
 
-def _watched(obj: Any) -> Any:
+def _watched(obj: object) -> object:
     """Return the state of an object that is compared: its position, or the attributes that cannot be restored."""
     cls = type(obj)
     kind = _KINDS[cls]

@@ -72,7 +72,7 @@ def described(obj: object) -> str:
     return f"an object of type '{cls.__name__}'" if is_array_class(cls) or hasattr(obj, "getvalue") else ""
 
 
-def elements(obj: Any) -> list[Any]:
+def elements(obj: Any) -> list[object]:
     """Return the Python objects in a NumPy array or a context variable, and the gradient of a torch tensor."""
     if isinstance(obj, ContextVar):
         return [obj.get(None)]
@@ -83,7 +83,7 @@ def elements(obj: Any) -> list[Any]:
     return []
 
 
-def position(obj: Any) -> Any:
+def position(obj: Any) -> object:
     """Return the state that changes when an iterator advances, a buffer is written or a variable is set."""
     if isinstance(obj, GeneratorType):
         frame = obj.gi_frame
@@ -114,21 +114,21 @@ def position(obj: Any) -> Any:
         return None
 
 
-def _array_position(array: Any) -> Any:
-    parts: tuple[Any, ...] = (array.shape, array.dtype)
+def _array_position(array: Any) -> object:
+    parts: tuple[object, ...] = (array.shape, array.dtype)
     if array.nbytes > WATCHED:
         return parts
     if array.dtype.hasobject:
         return (*parts, *array.ravel().tolist())
-    numpy: Any = sys.modules["numpy"]
+    numpy = sys.modules["numpy"]
     if isinstance(array, numpy.ma.MaskedArray):
         return (*parts, numpy.asarray(array.data).tobytes(), numpy.ma.getmaskarray(array).tobytes())
     return (*parts, array.tobytes())
 
 
-def _tensor_position(tensor: Any) -> Any:
-    torch: Any = sys.modules["torch"]
-    parts: list[Any] = [*tensor.shape, tensor.requires_grad, tensor.grad if tensor.is_leaf else None]
+def _tensor_position(tensor: Any) -> object:
+    torch = sys.modules["torch"]
+    parts: list[object] = [*tensor.shape, tensor.requires_grad, tensor.grad if tensor.is_leaf else None]
     try:
         # A tensor made in inference mode has no version.
         parts += [None if tensor.is_inference() else tensor._version, tensor.data_ptr()]
@@ -140,7 +140,7 @@ def _tensor_position(tensor: Any) -> Any:
     return tuple(parts)
 
 
-def _buffer_position(obj: Any) -> Any:
+def _buffer_position(obj: Any) -> object:
     try:
         view = memoryview(obj)
     except (TypeError, ValueError):  # It has no buffer, was released, or its elements have no format.
@@ -149,7 +149,7 @@ def _buffer_position(obj: Any) -> Any:
         return (view.nbytes, view.tobytes()) if view.nbytes <= WATCHED else view.nbytes
 
 
-def same_position(now: Any, before: Any) -> bool:
+def same_position(now: object, before: object) -> bool:
     """Return True if two positions are equal. Values are compared by identity, because ``==`` may emit ops."""
     if isinstance(now, tuple) and isinstance(before, tuple):
         return len(now) == len(before) and all(map(same_position, now, before))
