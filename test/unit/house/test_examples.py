@@ -20,6 +20,7 @@ def modules(folder: Path) -> list[str]:
     return [name.removesuffix(".__init__") for name in names]
 
 
+@pytest.mark.end_to_end  # A folder holds hundreds of examples.
 @pytest.mark.sample(every=9)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: p.name)
 def test_docstrings(folder: Path) -> None:

@@ -109,6 +109,7 @@ def test_more_dimensions_and_fewer_gradients() -> None:
     assert losses.shape == (3, 4) and (losses.view(12)[1::4] == 0).all()
 
 
+@pytest.mark.end_to_end
 @pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_no_targets_and_no_rows(reduction: str) -> None:

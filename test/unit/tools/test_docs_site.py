@@ -86,6 +86,7 @@ def test_a_tutorial_becomes_a_notebook() -> None:
     assert cells[0]["source"].startswith("# A first kernel")
 
 
+@pytest.mark.slow  # Each picture is drawn.
 def test_every_atom_has_a_row_and_each_picture_an_entry() -> None:
     pages = atom_pages()
     assert {"mma_sync", "wgmma", "ldmatrix", "tma_load"} <= set(pages)
