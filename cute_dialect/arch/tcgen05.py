@@ -19,6 +19,7 @@ Source: PTX ISA 9.1, "tcgen05.mma" and its table of shapes; CUTLASS ``include/cu
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -218,6 +219,40 @@ _DESCRIPTOR = Registers("b64", 1, 0, "i64")
 _ADDRESS = Registers("b32", 1, 0, "!llvm.ptr<6>")
 
 
+def _in_shared_memory(
+    name: str, cta_group: int, shape_mnk: tuple[int, int, int], types: tuple[str, str, str], kind: str
+) -> MmaAtom:
+    """Return an atom with k-major A and B in shared memory.  The caller replaces what differs, and adds its PTX."""
+    (m, n, k), (d, a, b) = shape_mnk, types
+    return MmaAtom(
+        name=name,
+        arch=TCGEN05,
+        family="tcgen05",
+        shape_mnk=shape_mnk,
+        d=d,
+        a=a,
+        b=b,
+        c=d,
+        thr_id=raw_layout(cta_group, 0 if cta_group == 1 else 1),
+        layout_a=halves(cta_group, m, k),
+        layout_b=halves(cta_group, n, k),
+        layout_c=halves(cta_group, m, n),
+        registers_d=_ADDRESS,
+        registers_a=_DESCRIPTOR,
+        registers_b=_DESCRIPTOR,
+        registers_c=_ADDRESS,
+        major_a="k",
+        major_b="k",
+        source_a="smem",
+        source_b="smem",
+        source_c="tmem",
+        emit=Emit(kind="tcgen05", mnemonic="tcgen05.mma"),
+        ptx="",
+        isa=f'"tcgen05.mma" for kind::{kind}',
+        ptx_version="8.6",
+    )
+
+
 def atom(
     name: str,
     cta_group: int,
@@ -229,34 +264,18 @@ def atom(
     saturate: bool = False,
 ) -> MmaAtom:
     """Build the atom of ``tcgen05.mma`` for element types D, A, B; see :func:`tcgen05_name`."""
-    d, a, b = types
     kind = kind_of_types(types)
     major_a = "k" if majors[0] == "T" else "mn"
     major_b = "k" if majors[1] == "N" else "mn"
     mnemonic = f"tcgen05.mma.cta_group::{cta_group}.kind::{kind.name}"
     in_tmem = source_a == AddressSpace.tmem
-    return MmaAtom(
-        name=name,
+    return replace(
+        _in_shared_memory(name, cta_group, (m, n, kind.depth), types, kind.name),
         arch=kind.arch,
-        family="tcgen05",
-        shape_mnk=(m, n, kind.depth),
-        d=d,
-        a=a,
-        b=b,
-        c=d,
-        thr_id=raw_layout(cta_group, 0 if cta_group == 1 else 1),
-        layout_a=halves(cta_group, m, kind.depth),
-        layout_b=halves(cta_group, n, kind.depth),
-        layout_c=halves(cta_group, m, n),
-        registers_d=_ADDRESS,
         registers_a=_ADDRESS if in_tmem else _DESCRIPTOR,
-        registers_b=_DESCRIPTOR,
-        registers_c=_ADDRESS,
         major_a=major_a,
         major_b=major_b,
         source_a=source_a,
-        source_b="smem",
-        source_c="tmem",
         emit=Emit(
             kind="tcgen05",
             mnemonic=mnemonic,
@@ -271,7 +290,6 @@ def atom(
         ),
         ptx=f"{mnemonic} [$d], {'[$a]' if in_tmem else '$a'}, $b, $idesc, $accumulate;",
         isa=f'"tcgen05.mma" for kind::{kind.name}',
-        ptx_version="8.6",
     )
 
 
@@ -380,33 +398,16 @@ def find_scaled_tcgen05(
 def _made_scaled(
     kind: ScaledKind, cta_group: int, m: int, n: int, types: tuple[str, str, str], factor: tuple[str, int]
 ) -> MmaAtom:
-    (d, a, b), (sf, vec) = types, factor
+    sf, vec = factor
     letters, blocks = "".join([element(t).cute for t in types]), kind.depth // vec
     mnemonic = f"tcgen05.mma.cta_group::{cta_group}.kind::{kind.name}.block_scale.block{vec}"
     of_b = raw_layout((cta_group, (n, blocks)), (0, (1, n)))  # Each block of a pair has all factors of B.
-    return MmaAtom(
-        name=f"SM100_{kind.name.upper()}_{'2SM_' if cta_group == 2 else ''}{m}x{n}x{kind.depth}_{letters}_"
-        f"{'UE4M3' if sf == 'ue4m3' else 'UE8M0'}_VS{vec}_SS_TN",
-        arch=TCGEN05,
-        family="tcgen05",
-        shape_mnk=(m, n, kind.depth),
-        d=d,
-        a=a,
-        b=b,
-        c=d,
-        thr_id=raw_layout(cta_group, 0 if cta_group == 1 else 1),
-        layout_a=halves(cta_group, m, kind.depth),
-        layout_b=halves(cta_group, n, kind.depth),
-        layout_c=halves(cta_group, m, n),
-        registers_d=_ADDRESS,
-        registers_a=_DESCRIPTOR,
-        registers_b=_DESCRIPTOR,
-        registers_c=_ADDRESS,
-        major_a="k",
-        major_b="k",
-        source_a="smem",
-        source_b="smem",
-        source_c="tmem",
+    name = (
+        f"SM100_{kind.name.upper()}_{'2SM_' if cta_group == 2 else ''}{m}x{n}x{kind.depth}_{letters}_"
+        f"{'UE4M3' if sf == 'ue4m3' else 'UE8M0'}_VS{vec}_SS_TN"
+    )
+    return replace(
+        _in_shared_memory(name, cta_group, (m, n, kind.depth), types, kind.name),
         emit=Emit(
             kind="tcgen05",
             mnemonic=mnemonic,
@@ -414,7 +415,6 @@ def _made_scaled(
             pieces=(("kind", kind.name), ("cta_group", cta_group), ("packed", kind.packed)),
         ),
         ptx=f"{mnemonic} [$d], $a, $b, $idesc, [$sfa], [$sfb], $accumulate;",
-        isa=f'"tcgen05.mma" for kind::{kind.name}',
         ptx_version="8.8",
         scales=Scales(sf, vec, halves(cta_group, m, blocks), of_b),
     )

@@ -197,7 +197,7 @@ class Machine(Evaluator):
         self.sites[kind, actor] = op
 
     def _uninitialized(self, s: State, record: Record, missing: int, op: Operation, what: str) -> None:
-        """Report a read of bytes that were not written for certain."""
+        """Report a read of bytes that may be unwritten."""
         maybe = missing & s.facts.maybe_written()
         if (maybe or record.may_be) and self.learned.skips and not self.learned.asks_all:
             self.learned.asks_all = True

@@ -61,7 +61,7 @@ def _is_c_iterator(cls: type) -> bool:
 
 
 def described(obj: object) -> str:
-    """Return an array or context variable in the words of messages; "" for an iterator."""
+    """Describe an array or context variable for a message; "" for an iterator."""
     cls = type(obj)
     if isinstance(obj, ContextVar):
         return "a ContextVar"

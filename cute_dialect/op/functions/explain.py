@@ -262,7 +262,7 @@ def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: 
 
 
 def _refuse(name: str, given: Sequence[str]) -> None:
-    """Raise ArgumentError if an argument is given that a function does not have."""
+    """Raise ArgumentError for arguments that the function does not have."""
     if given:
         raise ArgumentError(f"explain: {name} is not explained with {given[0]}; omit it")
 

@@ -230,7 +230,7 @@ class _Replay:
         self._context, self._backward = node.context, node.backward
         self.calls = KnownCalls()
         self.settings = node.context.settings
-        """Returns the settings of torch on which the backward pass depends; None: there are none."""
+        """Returns the torch settings that the backward pass depends on; None if there are none."""
         if self.settings is None and any([t.dtype == torch.float32 for t in node.saved if t is not None]):
             self.settings = _tf32_settings
         elif self.settings is no_settings:

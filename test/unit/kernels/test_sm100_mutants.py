@@ -17,7 +17,7 @@ from cute_dialect.pipelines.compiler import compile_lazily
 BLOCK = Sm100Config(tile=(64, 64), stages=2, sms=1)
 """One block computes all tiles, so the ring, both accumulators and the staging buffers are reused."""
 PAIR = Sm100Config(tile=(256, 32), stages=2, sms=2)
-"""The same for one pair of blocks."""
+"""A kernel of a pair of blocks."""
 CHECKS = ("race", "uninit", "sync", "oob", "strict")
 SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
 EXTENTS = {BLOCK: (64, 320, 200), PAIR: (300, 96, 136)}
