@@ -139,10 +139,10 @@ class Evaluator:
         low, high = interval
         if low is None or high is None:
             return value
-        for guess in range(low, high):
+        for guess in range(low, high + 1):  # Even if low == high, ask: an answer about a shifted counter is refused.
             if not self.is_positive(s, w, Linear(terms, -guess), op):
                 return guess * value.terms[0][1] + value.const
-        return high * value.terms[0][1] + value.const
+        raise AssertionError(f"a symbol is above its upper bound {high}")
 
     # -- values -------------------------------------------------------------------------------------------------------
 

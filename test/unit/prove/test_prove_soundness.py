@@ -170,3 +170,25 @@ def test_a_barrier_under_a_comparison_of_threads_with_a_size():
 
     proof = verdict(divergent)
     assert proof.verdict == "not proved" and "compares threads with a size" in proof.reason, str(proof)
+
+
+def test_a_second_loop_sees_the_same_trip_count_as_the_first():
+    @cute.kernel
+    def two_loops(x: cute.Tensor, y: cute.Tensor):
+        lane = A.thread_idx().x
+        s = cute.make_tensor(A.alloc_smem(cute.Float32, 32, 16), cute.make_layout(32))
+        for i in cute.range_constexpr(2):
+            for k in range(x.shape[1]):
+                if k != 9 or i == 0:
+                    A.sync_warp()
+                s[lane] = x[lane, k]
+                A.sync_warp()
+                y[lane, k] = s[31 - lane]
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        two_loops(x, y).launch(grid=1, block=32)
+
+    x = np.ones((32, 12), np.float32)
+    (proof,) = cute.testing.prove(launch, (x, np.zeros_like(x)))
+    assert proof.verdict == "refuted" and proof.sizes == ("x.shape[1] = 10",), str(proof)
