@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, lcm
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
@@ -18,11 +18,13 @@ from cute_dialect.interp.memory.buffers import WINDOW_BITS
 from cute_dialect.interp.types import stride_of, type_of
 from cute_dialect.prove.attributes import integer_of, integers_of
 from cute_dialect.prove.decisions import Interval, Restart, is_above, lowest, threshold
-from cute_dialect.prove.facts import Actor, Facts
+from cute_dialect.prove.facts import Actor, Facts, Table
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import ALL_LANES, State, Warp
 from cute_dialect.prove.values import (
     ANY,
+    COMPARE,
+    EXACT,
     PREDICATES,
     UNKNOWN,
     Accumulator,
@@ -59,7 +61,11 @@ _SAME = ("llvm.addrspacecast", "builtin.unrealized_conversion_cast", "llvm.freez
 _UNSIGNED_CASTS = ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr")
 _DYNAMIC = -(2**31)
 _SHIFTED = "a left shift of a size or iteration may reach the sign bit; multiply instead"
-_NOTHING = State(Facts(0))  # Values that depend on the thread alone ask no questions.
+_SMALL = 1 << 31
+Reader: TypeAlias = "Callable[[Warp], Value]"
+Run: TypeAlias = "Callable[[State, Warp, int], Value]"
+"""Computes the result of an op, for a warp and its active lanes."""
+_NOTHING = State(Facts(Table(0)))  # Values that depend on the thread alone ask no questions.
 
 
 @dataclass
@@ -104,7 +110,8 @@ class Evaluator:
     def __init__(self, program: Program, learned: Learned) -> None:
         self.program, self.learned = program, learned
         self._entry = program.kernel.regions[0].block
-        self._fixed: dict[tuple[int, SSAValue], Value] = {}
+        self._readers: dict[SSAValue, Reader] = {}
+        self._runs: dict[Operation, Run] = {}
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -148,71 +155,109 @@ class Evaluator:
 
     def get(self, w: Warp, value: SSAValue) -> Value:
         """Return the value that a warp has computed."""
-        got = w.env.get(value)
-        if got is not None:
-            return got
-        if self.program.is_invariant(value):
-            return self._invariant(w, value)
-        if isinstance(value, BlockArgument) and value.block is self._entry:
-            if str(value.type).startswith("!llvm.struct"):
-                return Argument(value.index)
-            return symbol(("argument", value.index, ()))
-        return UNKNOWN
+        return self.reader(value)(w)
 
-    def _invariant(self, w: Warp, value: SSAValue) -> Value:
-        """Return a value that depends on the thread alone, computed on first use."""
-        key = (w.number, value)
-        got = self._fixed.get(key)
+    def reader(self, value: SSAValue) -> Reader:
+        """Return a function that returns the value that a warp has computed."""
+        got = self._readers.get(value)
         if got is None:
-            assert isinstance(value.owner, Operation)
-            got = self._fixed[key] = self.evaluate(_NOTHING, w, value.owner, ALL_LANES)
+            got = self._readers[value] = self._new_reader(value)
         return got
+
+    def _new_reader(self, value: SSAValue) -> Reader:
+        if self.program.is_invariant(value):
+            op, fixed = value.owner, dict[int, Value]()
+            assert isinstance(op, Operation)
+
+            def invariant(w: Warp) -> Value:
+                got = fixed.get(w.number)
+                if got is None:
+                    got = fixed[w.number] = self.compiled(op)(_NOTHING, w, ALL_LANES)
+                return got
+
+            return invariant
+        if isinstance(value, BlockArgument) and value.block is self._entry:
+            is_struct = str(value.type).startswith("!llvm.struct")
+            argument = Argument(value.index) if is_struct else symbol(("argument", value.index, ()))
+            return lambda w: argument
+        slot = self.program.slot(value)
+        return lambda w: w.env.get(slot, UNKNOWN)
 
     def evaluate(self, s: State, w: Warp, op: Operation, active: int) -> Value:
         """Return the result of a relevant op."""
+        return self.compiled(op)(s, w, active)
+
+    def compiled(self, op: Operation) -> Run:
+        """Return a function that returns the result of a relevant op."""
+        got = self._runs.get(op)
+        if got is None:
+            got = self._runs[op] = self._compile(op)
+        return got
+
+    def _compile(self, op: Operation) -> Run:
         name = op.name
-        x = [self.get(w, v) for v in op.operands]
         if name in ("arith.constant", "llvm.mlir.constant", "index.constant"):
             literal = attr_of(op, "value")
-            return int(literal.value.data) if isinstance(literal, IntegerAttr) else UNKNOWN
+            return _constant(int(literal.value.data) if isinstance(literal, IntegerAttr) else UNKNOWN)
         if name in ("ub.poison", "llvm.mlir.undef", "llvm.mlir.poison"):
-            return Struct() if str(op.results[0].type).startswith("!llvm.struct") else UNKNOWN
+            return _constant(Struct() if str(op.results[0].type).startswith("!llvm.struct") else UNKNOWN)
         if name == "llvm.mlir.addressof":
             symbol_name = getattr(getattr(attr_of(op, "global_name"), "root_reference", None), "data", "")
-            return self.program.symbols.get(symbol_name, UNKNOWN)
+            return _constant(self.program.symbols.get(symbol_name, UNKNOWN))
         if name.startswith("nvvm.read.ptx.sreg."):
-            return self._register(w, name.removeprefix("nvvm.read.ptx.sreg."))
+            register = name.removeprefix("nvvm.read.ptx.sreg.")
+            return lambda s, w, active: self._register(w, register)
         if name == "nvvm.elect.sync":
-            first = (active & -active).bit_length() - 1
-            return np.asarray(np.arange(32) == first, np.int64)
+            return lambda s, w, active: np.asarray(np.arange(32) == (active & -active).bit_length() - 1, np.int64)
+        x = [self.reader(v) for v in op.operands]
         if name == "nvvm.mapa":
-            address, rank = x[0], x[1]
-            if not isinstance(address, (int, np.ndarray)) or not isinstance(rank, (int, np.ndarray)):
-                return UNKNOWN
-            peer = ((rank + 1) << WINDOW_BITS) + (address & ((1 << WINDOW_BITS) - 1))
-            return uniform(peer) if isinstance(peer, np.ndarray) else peer
+            return lambda s, w, active: _peer(x[0](w), x[1](w))
         if name == "nvvm.shfl.sync":
-            return self._shuffle(op, x)
+            return lambda s, w, active: self._shuffle(op, [read(w) for read in x])
         if name in _SAME or (name == "llvm.bitcast" and str(op.operands[0].type).startswith("!llvm.ptr")):
-            return x[0]
+            return lambda s, w, active: x[0](w)
         if name in _CASTS:
-            return self._cast(op, x[0])
+            return lambda s, w, active: self._cast(op, x[0](w))
         if name == "llvm.getelementptr":
             return self._element(op, x)
         if name == "llvm.extractvalue":
-            got = _extract(x[0], _path(op))
-            if isinstance(x[0], Argument) and str(op.results[0].type).startswith("!llvm.struct"):
-                return Argument(x[0].index, x[0].path + _path(op))
-            return got
+            path, is_struct = _path(op), str(op.results[0].type).startswith("!llvm.struct")
+            return lambda s, w, active: _extract(x[0](w), path, is_struct)
         if name == "llvm.insertvalue":
-            return _insert(x[1], x[0], _path(op))
+            into = _path(op)
+            return lambda s, w, active: _insert(x[1](w), x[0](w), into)
         if name in ("arith.select", "llvm.select"):
-            return self._select(x)
+            return lambda s, w, active: _select(x[0](w), x[1](w), x[2](w))
         if name == "arith.cmpi":
-            return self._compare(s, w, op, x)
+            return self._compile_compare(op, *x)
         if name.startswith("arith.") and len(x) == 2 and len(op.results) == 1:
-            return self._binary(s, w, op, x)
-        return UNKNOWN
+            return self._compile_binary(op, *x)
+        return _constant(UNKNOWN)
+
+    def _compile_compare(self, op: Operation, left: Reader, right: Reader) -> Run:
+        predicate, width = integer_of(op, "predicate"), width_of(op.operands[0].type)
+        run = COMPARE[PREDICATES[predicate]] if predicate < 6 else None
+
+        def compared(s: State, w: Warp, active: int) -> Value:
+            a, b = left(w), right(w)
+            if type(a) is int and type(b) is int:
+                return int(run(a, b)) if run else compare(predicate, a, b, width)
+            return self._compare(s, w, op, (a, b))
+
+        return compared
+
+    def _compile_binary(self, op: Operation, left: Reader, right: Reader) -> Run:
+        name, width = op.name.removeprefix("arith."), width_of(op.results[0].type)
+        run = EXACT.get(name)
+
+        def computed(s: State, w: Warp, active: int) -> Value:
+            a, b = left(w), right(w)
+            if run and type(a) is int and type(b) is int:
+                got = run(a, b)
+                return got if -_SMALL < got < _SMALL and width > 31 else wrapped(got, width)
+            return self._binary(s, w, op, (a, b))
+
+        return computed
 
     def _register(self, w: Warp, name: str) -> Value:
         if name == "tid.x":
@@ -285,26 +330,22 @@ class Evaluator:
             return value.value >= 0 and value.slope > 0
         return isinstance(value, int) and value >= 0
 
-    def _element(self, op: Operation, x: Sequence[Value]) -> Value:
+    def _element(self, op: Operation, x: Sequence[Reader]) -> Run:
         kind, raw = attr_of(op, "elem_type"), integers_of(op, "rawConstantIndices")
         if kind is None or len(raw) != 1:
-            return UNKNOWN
-        index = x[1] if raw[0] == _DYNAMIC else raw[0]
-        base = x[0]
-        if isinstance(index, Counter) and isinstance(base, int):
-            raise NotProved("an address depends on the iteration of a loop of unknown length", op)
-        if isinstance(base, (int, np.ndarray)) and isinstance(index, (int, np.ndarray)):
-            return base + stride_of(kind) * index
-        return UNKNOWN
+            return _constant(UNKNOWN)
+        stride, at = stride_of(kind), raw[0]
+        read, index_of = x[0], x[1] if at == _DYNAMIC else None
 
-    def _select(self, x: Sequence[Value]) -> Value:
-        c, one, other = x
-        if isinstance(c, int):
-            return one if c else other
-        numbers = (int, np.ndarray)
-        if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
-            return uniform(np.where(c, one, other))
-        return UNKNOWN
+        def element(s: State, w: Warp, active: int) -> Value:
+            base, index = read(w), index_of(w) if index_of else at
+            if isinstance(base, (int, np.ndarray)) and isinstance(index, (int, np.ndarray)):
+                return base + stride * index
+            if isinstance(index, Counter) and isinstance(base, int):
+                raise NotProved("an address depends on the iteration of a loop of unknown length", op)
+            return UNKNOWN
+
+        return element
 
     def _compare(self, s: State, w: Warp, op: Operation, x: Sequence[Value]) -> Value:
         predicate = integer_of(op, "predicate")
@@ -533,12 +574,34 @@ def _path(op: Operation) -> tuple[int, ...]:
     return integers_of(op, "position")
 
 
-def _extract(value: Value, path: tuple[int, ...]) -> Value:
+def _constant(value: Value) -> Run:
+    return lambda s, w, active: value
+
+
+def _peer(address: Value, rank: Value) -> Value:
+    """Return the address of another block of the cluster for an address of the own block."""
+    if not isinstance(address, (int, np.ndarray)) or not isinstance(rank, (int, np.ndarray)):
+        return UNKNOWN
+    peer = ((rank + 1) << WINDOW_BITS) + (address & ((1 << WINDOW_BITS) - 1))
+    return uniform(peer) if isinstance(peer, np.ndarray) else peer
+
+
+def _select(c: Value, one: Value, other: Value) -> Value:
+    if isinstance(c, int):
+        return one if c else other
+    numbers = (int, np.ndarray)
+    if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
+        return uniform(np.where(c, one, other))
+    return UNKNOWN
+
+
+def _extract(value: Value, path: tuple[int, ...], is_struct: bool) -> Value:
     if isinstance(value, Struct):
         got = value.extract(path)
         return UNKNOWN if isinstance(got, Struct) and not got.fields else got
     if isinstance(value, Argument):
-        return symbol(("argument", value.index, value.path + path))
+        whole = value.path + path
+        return Argument(value.index, whole) if is_struct else symbol(("argument", value.index, whole))
     if isinstance(value, Accumulator):
         return Accumulator(value.number, False)
     return UNKNOWN

@@ -7,139 +7,186 @@ replaces them, so the number of records is bounded and two states with the same 
 
 A class of several lanes has two bits. `own`: each lane is ordered after its own accesses. `all`: every lane is ordered
 after the accesses of every lane. Only a barrier among the lanes turns the first into the second.
+
+Records are interned: equal ones are the same object, so they are compared and hashed by identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Hashable
+from typing import TypeAlias
 
 Actor: TypeAlias = "tuple[Hashable, ...]"
 DONE = -1
 """Ticket of an access that is complete, or that never was asynchronous."""
 READ, WRITE = "read", "write"
+SETTLED: Actor = ("anyone",)
+"""Actor of writes that are ordered before whatever any thread or copy does."""
+_ORDER = ("phase", "taken")
+"""Kinds of tokens that precede whatever follows them, whether or not memory is visible."""
 
 
-class Record(NamedTuple):
+class Record:
     """Accesses of one actor: kind, the actor, the number of the group that must be waited for, and who knows them.
 
     Attributes:
         known: Holders ordered after the accesses.
         fenced: Holders to which they are also visible in the asynchronous proxy.
         may_be: True if the accesses depend on a condition that is not known, so they may not have happened.
+        is_write: True for a write.
+        is_async: True for accesses of the asynchronous proxy.
     """
 
-    kind: str
-    actor: Actor
-    ticket: int
-    known: int
-    fenced: int
-    may_be: bool = False
+    __slots__ = ("actor", "fenced", "is_async", "is_write", "kind", "known", "may_be", "ticket")
 
-    @property
-    def is_async(self) -> bool:
-        """True for accesses of the asynchronous proxy."""
-        return self.actor[0] in ("tma", "wgmma", "bulk")
+    def __init__(self, kind: str, actor: Actor, ticket: int, known: int, fenced: int, may_be: bool) -> None:
+        self.kind, self.actor, self.ticket = kind, actor, ticket
+        self.known, self.fenced, self.may_be = known, fenced, may_be
+        self.is_write, self.is_async = kind == WRITE, actor[0] in ("tma", "wgmma", "bulk")
+
+
+class Table:
+    """The records and tokens of one search.
+
+    Attributes:
+        everyone: The `all` bits of all classes.
+        order: Mask of the tokens that precede whatever follows them, whether or not memory is visible.
+    """
+
+    def __init__(self, everyone: int) -> None:
+        self.everyone, self.order = everyone, 0
+        self._records: dict[tuple[str, Actor, int, int, int, bool], Record] = {}
+        self._tokens: dict[Hashable, int] = {}
+
+    def record(self, kind: str, actor: Actor, ticket: int, known: int, fenced: int, may_be: bool = False) -> Record:
+        """Return the record with these fields."""
+        key = (kind, actor, ticket, known, fenced, may_be)
+        got = self._records.get(key)
+        if got is None:
+            got = self._records[key] = Record(*key)
+        return got
+
+    def derived(self, r: Record, known: int, fenced: int, ticket: int) -> Record | None:
+        """Return a record that other holders know. None for a read that is ordered before whatever any thread does."""
+        everyone = self.everyone
+        if known & everyone == everyone:
+            if not r.is_write:
+                return None
+            if r.is_async or fenced & everyone == everyone:
+                return self.record(WRITE, SETTLED, DONE, -1, -1, r.may_be)
+            known, ticket = -1, DONE
+        return self.record(r.kind, r.actor, ticket, known, fenced, r.may_be)
+
+    def token(self, token: Hashable) -> int:
+        """Return the number of a token."""
+        got = self._tokens.get(token)
+        if got is None:
+            got = self._tokens[token] = len(self._tokens)
+            if isinstance(token, tuple) and token[0] in _ORDER:
+                self.order |= 1 << got
+        return got
 
 
 class Facts:
-    """The access records, as masks of units of shared memory, and tokens: other events and who knows them."""
+    """The access records, as masks of units of shared memory, and tokens: other events and who knows them.
 
-    def __init__(self, everyone: int) -> None:
-        self.everyone = everyone  # the `all` bits of all classes
+    Attributes:
+        records: The units of each record.
+        tokens: Holders that know each token, by number.
+        fenced: Holders to which a token is also visible in the asynchronous proxy, for those where it matters.
+        written: Mask of all units that were written for certain.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
         self.records: dict[Record, int] = {}
-        self.tokens: dict[Hashable, tuple[int, int]] = {}
+        self.tokens: dict[int, int] = {}
+        self.fenced: dict[int, int] = {}
+        self.written = 0
 
     def copy(self) -> Facts:
         """Return an independent copy."""
-        out = Facts(self.everyone)
-        out.records, out.tokens = dict(self.records), dict(self.tokens)
+        out = Facts(self.table)
+        out.records, out.tokens = self.records.copy(), self.tokens.copy()
+        out.fenced, out.written = self.fenced.copy(), self.written
         return out
 
-    def key(self) -> Hashable:
-        """Return the facts as a value. Tickets are absolute."""
-        return frozenset(self.records.items()), frozenset(self.tokens.items())
-
-    def _put(self, into: dict[Record, int], record: Record, mask: int) -> None:
-        if record.known & self.everyone == self.everyone:
-            if record.kind == READ:
-                return  # ordered before whatever any thread does
-            fenced = -1 if record.is_async or record.fenced & self.everyone == self.everyone else record.fenced
-            record = record._replace(known=-1, fenced=fenced, ticket=DONE)
-        into[record] = into.get(record, 0) | mask
+    def _change(self, changed: list[tuple[Record, Record | None]]) -> None:
+        """Replace records by those that they have become, None for those that no longer matter."""
+        records = self.records
+        masks = [records.pop(old) for old, _ in changed]
+        for (_, new), mask in zip(changed, masks):
+            if new is not None:
+                records[new] = records.get(new, 0) | mask
 
     def carry(self, sources: int, target: int) -> None:
         """Order the holders `target` after everything that one of `sources` is ordered after."""
-        out: dict[Record, int] = {}
-        for r, mask in self.records.items():
-            known = r.known | target if r.known & sources else r.known
-            fenced = r.fenced | target if r.fenced & sources else r.fenced
-            if known != r.known or fenced != r.fenced:
-                self._put(out, r._replace(known=known, fenced=fenced), mask)
-            else:
-                out[r] = out.get(r, 0) | mask
-        self.records = out
-        for token, (known, fenced) in self.tokens.items():
-            self.tokens[token] = (
-                known | target if known & sources else known,
-                fenced | target if fenced & sources else fenced,
-            )
+        derived = self.table.derived
+        changed: list[tuple[Record, Record | None]] = []
+        for r in self.records:
+            known, fenced = r.known, r.fenced
+            if known & sources and target & ~known:
+                known |= target
+            elif not fenced & sources or not target & ~fenced:
+                continue
+            if fenced & sources:
+                fenced |= target
+            changed.append((r, derived(r, known, fenced, r.ticket)))
+        if changed:
+            self._change(changed)
+        for into in (self.tokens, self.fenced):
+            for token, known in into.items():
+                if known & sources and target & ~known:
+                    into[token] = known | target
 
     def fence(self, holders: int) -> None:
         """Make all that `holders` are ordered after visible to their asynchronous copies."""
-        out: dict[Record, int] = {}
-        for r, mask in self.records.items():
-            self._put(out, r._replace(fenced=r.fenced | (r.known & holders)), mask)
-        self.records = out
-        for token, (known, fenced) in self.tokens.items():
-            self.tokens[token] = (known, fenced | (known & holders))
+        changed: list[tuple[Record, Record | None]] = []
+        for r in self.records:
+            visible = r.known & holders
+            if visible & ~r.fenced:
+                changed.append((r, self.table.derived(r, r.known, r.fenced | visible, r.ticket)))
+        if changed:
+            self._change(changed)
+        for token, fenced in self.fenced.items():
+            self.fenced[token] = fenced | (self.tokens[token] & holders)
 
     def complete(self, actor: Actor, below: int, holders: int) -> None:
         """Order holders after an actor's accesses with tickets below `below`."""
-        out: dict[Record, int] = {}
-        for r, mask in self.records.items():
-            if r.actor == actor and r.ticket < below:
-                r = r._replace(known=r.known | holders)
-            self._put(out, r, mask)
-        self.records = out
+        changed = [
+            (r, self.table.derived(r, r.known | holders, r.fenced, r.ticket))
+            for r in self.records
+            if r.ticket < below and holders & ~r.known and r.actor == actor
+        ]
+        self._change(changed)
 
     def retire(self, actor: Actor, below: int) -> None:
         """Forget the tickets below `below` of an actor, for which every thread that could wait has waited."""
-        out: dict[Record, int] = {}
-        for r, mask in self.records.items():
-            if r.actor == actor and DONE != r.ticket < below:
-                r = r._replace(ticket=DONE)
-            self._put(out, r, mask)
-        self.records = out
+        changed = [
+            (r, self.table.derived(r, r.known, r.fenced, DONE))
+            for r in self.records
+            if DONE != r.ticket < below and r.actor == actor
+        ]
+        self._change(changed)
 
     def land(self, actor: Actor, holder: int) -> None:
         """Order a barrier after the copies of an actor that signal it."""
-        out: dict[Record, int] = {}
-        for r, mask in self.records.items():
-            if r.actor == actor:
-                r = r._replace(known=r.known | holder)
-            self._put(out, r, mask)
-        self.records = out
+        changed = [
+            (r, self.table.derived(r, r.known | holder, r.fenced, r.ticket))
+            for r in self.records
+            if holder & ~r.known and r.actor == actor
+        ]
+        self._change(changed)
 
-    def conflicts(self, kind: str, mask: int) -> Iterator[tuple[Record, int]]:
-        """Yield the earlier accesses to the same bytes that must come before an access, with the common bytes."""
-        for r, m in self.records.items():
-            if (kind == WRITE or r.kind == WRITE) and (common := m & mask):
-                yield r, common
-
-    def written(self) -> int:
-        """Return the mask of all bytes that were written for certain."""
-        out = 0
-        for r, mask in self.records.items():
-            if r.kind == WRITE and not r.may_be:
-                out |= mask
-        return out
+    def conflicts(self, is_write: bool, mask: int) -> list[tuple[Record, int]]:
+        """Return the earlier accesses to the same bytes that must come before an access, with the common bytes."""
+        return [(r, common) for r, m in self.records.items() if (common := m & mask) and (is_write or r.is_write)]
 
     def maybe_written(self) -> int:
         """Return the mask of all bytes that a write under an unknown condition may have written."""
         out = 0
         for r, mask in self.records.items():
-            if r.kind == WRITE and r.may_be:
+            if r.is_write and r.may_be:
                 out |= mask
         return out
 
@@ -148,22 +195,25 @@ class Facts:
 
         A write that may not happen replaces nothing.
         """
-        if record.may_be and record.kind == WRITE:
-            self._put(self.records, record, mask)
-            return
-        out: dict[Record, int] = {}
-        for r, m in self.records.items():
-            if record.kind == WRITE or (r.kind == READ and r.actor == record.actor):
-                m &= ~mask
-            if m:
-                out[r] = m
-        self.records = out
-        self._put(self.records, record, mask)
+        records, is_write = self.records, record.is_write
+        if not (record.may_be and is_write):
+            for r in [
+                r for r, m in records.items() if m & mask and (is_write or (not r.is_write and r.actor == record.actor))
+            ]:
+                if left := records[r] & ~mask:
+                    records[r] = left
+                else:
+                    del records[r]
+            if is_write:
+                self.written |= mask
+        new = self.table.derived(record, record.known, record.fenced, record.ticket)
+        if new is not None:
+            records[new] = records.get(new, 0) | mask
 
-    def token(self, token: Hashable, known: int) -> None:
+    def token(self, token: int, known: int) -> None:
         """Record an event that only some holders know."""
-        self.tokens[token] = (known, 0)
+        self.tokens[token] = known
 
     def knows(self, token: Hashable, holders: int) -> bool:
         """Return True if one of the holders is ordered after the last event of this name."""
-        return bool(self.tokens[token][0] & holders)
+        return bool(self.tokens[self.table.token(token)] & holders)

@@ -7,8 +7,8 @@ A step returns False if it has to wait; it has then changed nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
@@ -16,14 +16,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions.matrix import shape_of
 from cute_dialect.interp.instructions.moves import enum_word
-from cute_dialect.interp.machine.wgmma import Instruction, Shape, operand_units
+from cute_dialect.interp.machine.wgmma import Instruction as Issued
+from cute_dialect.interp.machine.wgmma import Shape, operand_units
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WINDOW_BITS
-from cute_dialect.prove.arithmetic import Evaluator, Learned, size_in_bytes
+from cute_dialect.prove.arithmetic import Evaluator, Learned, Reader, Run, size_in_bytes
 from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
-from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record
-from cute_dialect.prove.program import Program, closure
+from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
+from cute_dialect.prove.program import Code, Program, closure
 from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
 from cute_dialect.prove.values import (
     UNKNOWN,
@@ -42,8 +43,40 @@ from cute_dialect.prove.verdict import NotProved, Violation
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
 
+T = TypeVar("T")
 MOST_STEPS = 400_000
 """Steps between two decisions. Loops of known length end, so more than that means a loop that never blocks."""
+
+
+@dataclass(slots=True)
+class Instruction:
+    """An op that a warp executes: a step of the protocol, control flow or a computation.
+
+    Attributes:
+        args: Functions that return the operands.
+        kind: Kind of the effect, empty without one.
+        compute: The function that returns the result.
+        slot: Slot of the result.
+        elects: True for an election of a lane, which is unknown under a condition that is not known.
+        cache: Masks of accesses by warp, lanes and addresses, and other constants of the op.
+    """
+
+    op: Operation
+    args: tuple[Reader, ...]
+    kind: str
+    step: Callable[[State, Warp, Instruction, int], bool] | None = None
+    control: Callable[[State, Warp, Frame, Operation], None] | None = None
+    compute: Run | None = None
+    slot: int = 0
+    elects: bool = False
+    cache: dict[object, object] = field(default_factory=dict[object, object])
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """Return a value that is made on first use."""
+        got = self.cache.get(key)
+        if got is None:
+            got = self.cache[key] = make()
+        return cast("T", got)
 
 
 class Machine(Evaluator):
@@ -54,8 +87,7 @@ class Machine(Evaluator):
         self.sites: dict[tuple[str, Actor], Operation] = {}
         self.trace: list[tuple[int, Operation]] | None = None
         self._masks: dict[object, int] = {}
-        self._accessed: dict[object, list[tuple[int, int]]] = {}
-        self._plans: dict[Operation, tuple[Callable[..., bool] | None, Callable[..., None] | None]] = {}
+        self._instructions: dict[Code, list[Instruction]] = {}
         for w in range(program.warps * program.blocks):
             learned.classes.setdefault(w, [ALL_LANES])
         self._bits: dict[tuple[int, int], tuple[int, int]] = {}
@@ -66,11 +98,11 @@ class Machine(Evaluator):
                 own = self._bit(("own", w, lanes)) if lanes.bit_count() > 1 else bit
                 self._bits[w, c] = (bit, own)
                 everyone |= bit
-        self.everyone = everyone
+        self.table = Table(everyone)
 
     def start(self) -> State:
         """Return the state at the launch of a block."""
-        s = State(Facts(self.everyone))
+        s = State(Facts(self.table))
         warps, blocks = self.program.warps, self.program.blocks
         each = min(255, 65536 // self.program.threads // 8 * 8)
         s.pool = (65536 - each * self.program.threads,) * blocks
@@ -82,7 +114,7 @@ class Machine(Evaluator):
         return s
 
     def _frame(self, block: Block, op: Operation | None, lanes: int, partial: int = 0, may_be: bool = False) -> Frame:
-        return Frame(block, self.program.ops(block), op, lanes, partial=partial, entered=lanes, may_be=may_be)
+        return Frame(self.program.code(block), op, lanes, partial=partial, entered=lanes, may_be=may_be)
 
     # -- holders of facts ---------------------------------------------------------------------------------------------
 
@@ -123,11 +155,32 @@ class Machine(Evaluator):
 
     def _renew(self, s: State, token: Hashable, known: int) -> None:
         """Record an event that only some holders know. Copies and wgmma in flight do not carry it."""
-        s.facts.token(token, known)
+        number = self.table.token(token)
+        s.facts.token(number, known)
+        bit = 1 << number
         for products in s.products.values():
             for p in products.values():
-                p.tokens -= {token}
-        s.flying = [f._replace(tokens=f.tokens - {token}) if token in f.tokens else f for f in s.flying]
+                p.tokens &= ~bit
+        for i, f in enumerate(s.flying):
+            if f.tokens & bit:
+                s.flying[i] = f._replace(tokens=f.tokens & ~bit)
+
+    def _known(self, s: State, sources: int) -> int:
+        """Return the mask of the tokens that one of some holders knows."""
+        out = 0
+        for token, known in s.facts.tokens.items():
+            if known & sources:
+                out |= 1 << token
+        return out
+
+    def _learn(self, s: State, tokens: int, holders: int) -> None:
+        """Order some holders after the events of a mask of tokens."""
+        for token, known in s.facts.tokens.items():
+            if tokens >> token & 1:
+                s.facts.tokens[token] = known | holders
+
+    def _record(self, kind: str, actor: Actor, ticket: int) -> Record:
+        return self.table.record(kind, actor, ticket, 0, 0)
 
     # -- shared memory ------------------------------------------------------------------------------------------------
 
@@ -180,21 +233,17 @@ class Machine(Evaluator):
 
     def access(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
         """Check and record an access that class c of a warp makes or issues."""
-        kind, actor = record.kind, record.actor
-        own = self._bits[w.number, c][1]
         if overlap := mask & s.barrier_units:
-            verb = "reads" if kind == READ else "overwrites"
+            verb = "overwrites" if record.is_write else "reads"
             raise Violation("sync", f"{what} {verb} {self._first_byte(overlap)}, which holds a live mbarrier", op)
-        if kind == READ and (missing := mask & ~s.facts.written()):
+        if not record.is_write and (missing := mask & ~s.facts.written):
             self._uninitialized(s, record, missing, op, what)
         self._ordered(s, w, c, record, mask, op, what)
-        if actor[0] == "thread":
-            record = record._replace(known=own)
         for rank in range(self.program.blocks) if self.program.blocks > 1 else ():
             if rank != w.rank and mask & self._window(rank):
                 self._visit(s, w, rank, op)
         s.facts.add(record, mask)
-        self.sites[kind, actor] = op
+        self.sites[record.kind, record.actor] = op
 
     def _uninitialized(self, s: State, record: Record, missing: int, op: Operation, what: str) -> None:
         """Report a read of bytes that may be unwritten."""
@@ -217,13 +266,13 @@ class Machine(Evaluator):
         """Check that an access comes after all earlier accesses that conflict with it."""
         kind = record.kind
         bit, own = self._bits[w.number, c]
-        for earlier, common in s.facts.conflicts(kind, mask):
+        for earlier, common in s.facts.conflicts(record.is_write, mask):
             known, fenced = earlier.known, earlier.fenced
             if not known & bit:
                 if known & own:
                     self._separate(w)
                 self._race(earlier, common, kind, op, what)
-            if record.is_async and earlier.kind == WRITE and not earlier.is_async and not fenced & bit:
+            if record.is_async and earlier.is_write and not earlier.is_async and not fenced & bit:
                 if fenced & own:
                     self._separate(w)
                 raise Violation(
@@ -253,7 +302,7 @@ class Machine(Evaluator):
             if w.rank == rank:
                 mine |= self.sources(w, range(len(self.learned.classes[w.number])))
         for o in s.warps:
-            known = s.facts.tokens.get(("visit", rank, o.number), (mine, 0))[0]
+            known = s.facts.tokens.get(self.table.token(("visit", rank, o.number)), mine)
             if not known & mine:
                 where = self.sites.get(("visit", (rank, o.number)))
                 text = f"block {rank} of the cluster may end before another block uses its shared memory; add a "
@@ -282,36 +331,40 @@ class Machine(Evaluator):
         """
         moved = False
         budget = MOST_STEPS
-        while w.frames:
+        frames, env = w.frames, w.env
+        while frames:
             budget -= 1
             if not budget:
-                raise NotProved("a loop does not end, or is too long to follow", w.frames[-1].op)
-            f = w.frames[-1]
+                raise NotProved("a loop does not end, or is too long to follow", frames[-1].op)
+            f = frames[-1]
             if f.undecided:
                 self._iterate(s, w, f)
                 continue
-            op = f.ops[f.index]
-            step, control = self._plan(op)
-            if control is not None:
-                control(s, w, f, op)
-                if not w.frames:
-                    return True
-            elif step is not None:
-                if f.may_be and self.program.effects[op].kind not in MAY_BE:
-                    raise self._not_known(w)
-                waiting = w.joined
-                if not step(s, w, op, f.lanes):
-                    return moved or w.joined is not waiting  # An arrival that has to wait is a step, too.
-                if self.trace is not None:
-                    self.trace.append((w.number, op))
+            instructions = self._instructions.get(f.code)
+            if instructions is None:
+                instructions = self._instructions[f.code] = [self._instruction(op) for op in f.code.ops]
+            i = instructions[f.index]
+            while i.compute is not None:
+                env[i.slot] = UNKNOWN if f.may_be and i.elects else i.compute(s, w, f.lanes)
                 f.index += 1
-                moved = True
-                if single:
+                i = instructions[f.index]
+            if i.control is not None:
+                i.control(s, w, f, i.op)
+                if not frames:
                     return True
-            else:
-                unknown = f.may_be and op.name == "nvvm.elect.sync"
-                w.env[op.results[0]] = UNKNOWN if unknown else self.evaluate(s, w, op, f.lanes)
-                f.index += 1
+                continue
+            assert i.step is not None
+            if f.may_be and i.kind not in MAY_BE:
+                raise self._not_known(w)
+            waiting = w.joined
+            if not i.step(s, w, i, f.lanes):
+                return moved or w.joined is not waiting  # An arrival that has to wait is a step, too.
+            if self.trace is not None:
+                self.trace.append((w.number, i.op))
+            f.index += 1
+            moved = True
+            if single:
+                return True
         return moved
 
     def _not_known(self, w: Warp) -> NotProved:
@@ -340,17 +393,20 @@ class Machine(Evaluator):
                     return True
         return False
 
-    def _plan(self, op: Operation) -> tuple[Callable[..., bool] | None, Callable[..., None] | None]:
-        """Return the step of an op or its control flow. Both are None for a computation."""
-        got = self._plans.get(op)
-        if got is None:
-            effect = self.program.effects.get(op)
-            step = None if effect is None else getattr(self, f"_do_{effect.kind}")
-            control = {"scf.yield": self._leave, "scf.if": self._branch, "scf.for": self._enter}.get(op.name)
-            if op.name.endswith(".return"):
-                control = self._return
-            got = self._plans[op] = (step, control)
-        return got
+    def _instruction(self, op: Operation) -> Instruction:
+        """Return the step of an op, its control flow, or its computation."""
+        effect = self.program.effects.get(op)
+        i = Instruction(op, tuple(self.reader(v) for v in op.operands), effect.kind if effect else "")
+        control = {"scf.yield": self._leave, "scf.if": self._branch, "scf.for": self._enter}.get(op.name)
+        if op.name.endswith(".return"):
+            control = self._return
+        if control is not None:
+            i.control = control
+        elif effect is not None:
+            i.step = getattr(self, f"_do_{effect.kind}")
+        else:
+            i.compute, i.slot, i.elects = self.compiled(op), self.program.slot(op.results[0]), "elect" in op.name
+        return i
 
     def _return(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
         w.frames.pop()
@@ -383,7 +439,7 @@ class Machine(Evaluator):
         f.index += 1
         if not isinstance(c, int):
             for r in op.results:
-                w.env[r] = self._either(w, op, r.index) if r in self.program.pending else UNKNOWN
+                w.env[self.program.slot(r)] = self._either(w, op, r.index) if r in self.program.pending else UNKNOWN
             if has_effect:
                 # Any lane may take either side: the accesses of both may happen.
                 blocks = [r.block for r in op.regions if r.blocks]
@@ -403,7 +459,7 @@ class Machine(Evaluator):
             new.may_be = True
         for arg, v in zip(op.regions[0].block.args[1:], op.operands[3:]):
             if arg in self.program.relevant:
-                w.env[arg] = self.get(w, v)
+                w.env[self.program.slot(arg)] = self.get(w, v)
         f.index += 1
         w.frames.append(new)
 
@@ -427,20 +483,20 @@ class Machine(Evaluator):
             for arg in op.regions[0].block.args[1:]:
                 if arg in self.program.pending:
                     raise self._not_known(w)
-                w.env[arg] = UNKNOWN
+                w.env[self.program.slot(arg)] = UNKNOWN
         else:
             goes, iv = self._question(s, w, f, op)
         f.undecided = False
         args = op.regions[0].block.args
         if goes:
             f.index = 0
-            w.env[args[0]] = iv
+            w.env[f.code.args[0]] = iv
             if f.loop is not None and op in self.learned.outer:
                 w.tile = f.position
             return
         for r, arg in zip(op.results, args[1:]):
             if r in self.program.relevant:
-                w.env[r] = self.get(w, arg)
+                w.env[self.program.slot(r)] = self.get(w, arg)
         if f.loop is not None and op in self.learned.outer:
             w.tile = f.position
         self._forget(w, f)
@@ -514,16 +570,15 @@ class Machine(Evaluator):
         if parent.name == "scf.for":
             for arg, v in zip(parent.regions[0].block.args[1:], values):
                 if arg in self.program.relevant:
-                    w.env[arg] = v if f.lanes == f.entered else _merged(f.lanes, v, self.get(w, arg))
-            for o in f.ops:
-                for r in o.results:
-                    w.env.pop(r, None)
+                    w.env[self.program.slot(arg)] = v if f.lanes == f.entered else _merged(f.lanes, v, self.get(w, arg))
+            for slot in f.code.slots:
+                w.env.pop(slot, None)
             f.at += 1
             f.undecided = True
             return
         for r, v in zip(parent.results, values):
             if r in self.program.relevant and f.partial != 3:
-                w.env[r] = self._merge(s, w, f, parent, r.index, v) if f.partial else v
+                w.env[self.program.slot(r)] = self._merge(s, w, f, parent, r.index, v) if f.partial else v
         self._forget(w, f)
         w.frames.pop()
 
@@ -533,11 +588,16 @@ class Machine(Evaluator):
         last = other.last_op
         assert last is not None
         v = last.operands[index]
+        slots: list[int] = []
         for o in other.ops:  # pure, or it would have been refused
             if o.results and not o.regions and o not in self.program.effects:
                 for r in o.results:
-                    w.env[r] = self.evaluate(s, w, o, ALL_LANES & ~f.lanes)
-        return _merged(f.lanes, value, self.get(w, v))
+                    slots.append(self.program.slot(r))
+                    w.env[slots[-1]] = self.evaluate(s, w, o, ALL_LANES & ~f.lanes)
+        got = _merged(f.lanes, value, self.get(w, v))
+        for slot in slots:
+            w.env.pop(slot, None)
+        return got
 
     def _either(self, w: Warp, op: Operation, index: int) -> Value:
         """Return the registers of wgmma that a result of an scf.if has, whichever side is taken."""
@@ -551,12 +611,11 @@ class Machine(Evaluator):
         return out
 
     def _forget(self, w: Warp, f: Frame) -> None:
-        for o in f.ops:
-            for r in o.results:
-                w.env.pop(r, None)
+        for slot in f.code.slots:
+            w.env.pop(slot, None)
         if f.op is not None and f.op.name == "scf.for":
-            for arg in f.op.regions[0].block.args:
-                w.env.pop(arg, None)
+            for slot in f.code.args:
+                w.env.pop(slot, None)
 
     def _ends(self, s: State, w: Warp) -> None:
         """Check that nothing of a warp is in flight at its end."""
@@ -580,9 +639,10 @@ class Machine(Evaluator):
 
     # -- mbarriers ----------------------------------------------------------------------------------------------------
 
-    def _do_mbarrier_init(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        at = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
-        count = self.number(self.get(w, op.operands[1]), lanes, op, "the count of an mbarrier")
+    def _do_mbarrier_init(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        at = self.offset(w, i.args[0](w), lanes, op, "the address of an mbarrier")
+        count = self.number(i.args[1](w), lanes, op, "the count of an mbarrier")
         (c, *more) = self.classes_of(w, lanes)
         if more or self.learned.classes[w.number][c].bit_count() > 1 or at in s.mbarriers:
             raise Violation("sync", f"mbarrier.init of {self.place(at)}, which is already initialized", op)
@@ -594,23 +654,25 @@ class Machine(Evaluator):
         if self.learned.unit < 8:
             units = self.units([at], 8, op)
         self._ordered(
-            s, w, c, Record(WRITE, ("thread", w.number, c), DONE, 0, 0), units, op, "the initialization of an mbarrier"
+            s, w, c, self._record(WRITE, ("thread", w.number, c), DONE), units, op, "the initialization of an mbarrier"
         )
         s.barrier_units |= units
         s.mbarriers[at] = MBarrier(count, count)
         self._renew(s, ("init", at), self._bits[w.number, c][0])
+        s.facts.fenced[self.table.token(("init", at))] = 0
         self.sites["mbarrier", ("init", at)] = op
         w.inits = (*w.inits, (at, c))
         return True
 
-    def _do_fence_init(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_fence_init(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         classes = self.classes_of(w, lanes)
         for at, c in w.inits:
             if c in classes:
                 s.mbarriers[at].fenced = True
         return True
 
-    def _do_fence_proxy(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_fence_proxy(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         kind = enum_word(attr_of(op, "kind"))
         if kind != "async.global":
             s.facts.fence(self.sources(w, self.classes_of(w, lanes)))
@@ -622,7 +684,8 @@ class Machine(Evaluator):
         if b is None:
             raise Violation("sync", f"no mbarrier is initialized at {self.place(at)}", op)
         bit = self._bits[w.number, c][0]
-        known, fenced = s.facts.tokens["init", at]
+        token = self.table.token(("init", at))
+        known, fenced = s.facts.tokens[token], s.facts.fenced[token]
         if copy and not b.fenced and not fenced & bit:
             raise Violation(
                 "race", f"a copy signals the mbarrier at {self.place(at)}, but no fence follows its init", op
@@ -641,14 +704,15 @@ class Machine(Evaluator):
                 op,
             )
 
-    def _do_mbarrier_arrive(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        pointer = self.get(w, op.operands[0])
+    def _do_mbarrier_arrive(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        pointer = i.args[0](w)
         lanes = self._predicated(w, op, lanes)
         if not lanes:
             return True
         nbytes = 0
         if op.name.endswith("expect_tx"):
-            nbytes = self.number(self.get(w, op.operands[1]), lanes, op, "the number of expected bytes")
+            nbytes = self.number(i.args[1](w), lanes, op, "the number of expected bytes")
         classes = self.classes_of(w, lanes)
         offsets = self._lane_offsets(w, pointer, lanes, op, "the address of an mbarrier")
         for at in sorted(set(offsets.values())):
@@ -711,7 +775,7 @@ class Machine(Evaluator):
                 if where != at:
                     continue
                 taken = ("taken", at, w.number, c)
-                if lag == 0 and taken in s.facts.tokens and not s.facts.knows(taken, arrivals):
+                if lag == 0 and self.table.token(taken) in s.facts.tokens and not s.facts.knows(taken, arrivals):
                     raise Violation(
                         "order",
                         f"the mbarrier at {self.place(at)} may complete two phases while warp {w.number} still waits "
@@ -724,9 +788,10 @@ class Machine(Evaluator):
         b.pending = b.count
         b.phase, b.parity, b.delivers = min(2, b.phase + 1), b.parity ^ 1, False
 
-    def _do_mbarrier_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        at = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the address of an mbarrier")
-        parity = self.number(self.get(w, op.operands[1]), lanes, op, "the parity of a wait") & 1
+    def _do_mbarrier_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        at = self.offset(w, i.args[0](w), lanes, op, "the address of an mbarrier")
+        parity = self.number(i.args[1](w), lanes, op, "the parity of a wait") & 1
         classes = self.classes_of(w, lanes)
         passes = all([self._may_pass(s, w, c, at, parity, op) for c in classes])
         if not passes:
@@ -767,7 +832,8 @@ class Machine(Evaluator):
 
     # -- barriers of the block ----------------------------------------------------------------------------------------
 
-    def _do_barrier(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_barrier(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         if w.passed:
             w.passed, w.joined = False, None
             return True
@@ -814,7 +880,8 @@ class Machine(Evaluator):
             return True
         return False
 
-    def _do_cluster_arrive(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_cluster_arrive(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         if lanes != ALL_LANES:
             raise Violation("sync", "a cluster barrier in divergent code: some threads of the warp do not reach it", op)
         if w.gathered is not None:
@@ -824,9 +891,8 @@ class Machine(Evaluator):
         if op.name.endswith("relaxed"):
             # fence.mbarrier.init releases the initializations before it, even to a relaxed arrival.
             for at, _ in w.inits:
-                known, fenced = s.facts.tokens["init", at]
                 if s.mbarriers[at].fenced:
-                    s.facts.tokens["init", at] = (known | meeting, fenced)
+                    s.facts.tokens[self.table.token(("init", at))] |= meeting
         else:
             s.facts.carry(self.sources(w, self.classes_of(w, lanes)), meeting)
         self._complete_cluster(s)
@@ -840,7 +906,8 @@ class Machine(Evaluator):
                 w.gathered = True
             s.facts.carry(self._bit(("cluster meeting",)), self._bit(("cluster met",)))
 
-    def _do_cluster_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_cluster_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         if w.gathered is None:
             raise Violation("sync", "a warp waits at the cluster barrier without an arrival", op)
         if not w.gathered:
@@ -854,9 +921,10 @@ class Machine(Evaluator):
         if not b.arrived or b.arrived < need:
             return
         for party in b.before:
-            s.facts.tokens.pop(("party", ident, party), None)
+            s.facts.tokens.pop(self.table.token(("party", ident, party)), None)
         for party in set(b.parties):
-            s.facts.tokens["party", ident, party] = s.facts.tokens.pop(("party*", ident, party))
+            now, arrived = (self.table.token((kind, ident, party)) for kind in ("party", "party*"))
+            s.facts.tokens[now] = s.facts.tokens.pop(arrived)
         b.arrived, b.before, b.parties = 0, tuple(sorted(set(b.parties))), ()
         meeting = self._bit(("meeting", ident))
         for w in s.warps:
@@ -864,8 +932,9 @@ class Machine(Evaluator):
                 w.passed = True
                 s.facts.carry(meeting, self.targets(w, self.classes_of(w, ALL_LANES)))
 
-    def _do_warp_sync(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        mask = self.number(self.get(w, op.operands[0]), lanes, op, "the mask of a warp barrier") & ALL_LANES
+    def _do_warp_sync(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        mask = self.number(i.args[0](w), lanes, op, "the mask of a warp barrier") & ALL_LANES
         if mask & lanes != mask or not mask:
             raise Violation("sync", "bar.warp.sync names lanes that do not execute it", op)
         classes = self.classes_of(w, lanes)
@@ -873,7 +942,8 @@ class Machine(Evaluator):
             s.facts.carry(self.sources(w, classes), self.targets(w, classes))
         return True
 
-    def _do_registers(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_registers(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         count = integer_of(op, "regCount")
         increase = enum_word(attr_of(op, "action")) == "increase"
         if w.resized:
@@ -897,14 +967,16 @@ class Machine(Evaluator):
             raise Violation("race", f"{lanes.bit_count()} threads issue the same bulk copy; elect one", op)
         return classes[0]
 
-    def _do_tensor_load(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_tensor_load(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         nbytes = self.program.box_bytes(op.operands[1])
         if nbytes is None:
             raise NotProved("the size of a TMA copy is not known: its tensor map is not an argument of the kernel", op)
         return self._load(s, w, op, lanes, signals(op), nbytes)
 
-    def _do_bulk_load(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        nbytes = self.number(self.get(w, op.operands[3]), lanes, op, "the size of a bulk copy")
+    def _do_bulk_load(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        nbytes = self.number(i.args[3](w), lanes, op, "the size of a bulk copy")
         return self._load(s, w, op, lanes, 2, nbytes)
 
     def _load(self, s: State, w: Warp, op: Operation, lanes: int, signal: int, nbytes: int) -> bool:
@@ -917,11 +989,10 @@ class Machine(Evaluator):
             here, there = (rank * window + x % window for x in (start, at))
             b = self._barrier(s, w, c, there, op, copy=True)
             self._in_phase(s, w, c, there, b, op)
-            record = Record(WRITE, ("tma", there), DONE, 0, 0)
+            record = self._record(WRITE, ("tma", there), DONE)
             self.access(s, w, c, record, self.units([here], nbytes, op), op, "the bulk copy")
-            sources = self.sources(w, (c,))
-            carried = (t for t, (known, _) in s.facts.tokens.items() if known & sources)
-            s.flying.append(Flight(there, nbytes, here, frozenset(t for t in carried if _is_order(t))))
+            tokens = self._known(s, self.sources(w, (c,))) & self.table.order
+            s.flying.append(Flight(there, nbytes, here, tokens))
         return True
 
     def _targets_of_copy(self, w: Warp, op: Operation, lanes: int, rank: int) -> Sequence[int]:
@@ -940,40 +1011,41 @@ class Machine(Evaluator):
         b = s.mbarriers[f.barrier]
         b.bytes -= f.nbytes
         b.delivers = True
-        for t in f.tokens:
-            known, fenced = s.facts.tokens[t]
-            s.facts.tokens[t] = known | self._bit(("arrivals", f.barrier)), fenced
+        self._learn(s, f.tokens, self._bit(("arrivals", f.barrier)))
         if not any(g.barrier == f.barrier for g in s.flying):
             # Copies that signal one mbarrier are complete together: their sum decides.
             s.facts.land(("tma", f.barrier), self._bit(("arrivals", f.barrier)))
         self._complete(s, f.barrier, b, None)
 
-    def _do_tensor_store(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_tensor_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         nbytes = self.program.box_bytes(op.operands[0])
         if nbytes is None:
             raise NotProved("the size of a TMA store is not known: its tensor map is not an argument of the kernel", op)
         return self._store(s, w, op, lanes, nbytes)
 
-    def _do_bulk_store(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        return self._store(s, w, op, lanes, self.number(self.get(w, op.operands[2]), lanes, op, "the size of a store"))
+    def _do_bulk_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        return self._store(s, w, op, lanes, self.number(i.args[2](w), lanes, op, "the size of a store"))
 
     def _store(self, s: State, w: Warp, op: Operation, lanes: int, nbytes: int) -> bool:
         """Issue a copy of a group from shared memory."""
         c = self._issuer(w, lanes, op)
         start = self.offset(w, self.get(w, op.operands[1]), lanes, op, "the source of a bulk store")
-        record = Record(READ, ("bulk", w.number, c), w.bulk.get(c, 0), 0, 0)
+        record = self._record(READ, ("bulk", w.number, c), w.bulk.get(c, 0))
         self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk store")
         return True
 
-    def _do_bulk_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_bulk_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         for c in self.classes_of(w, lanes):
             actor, n = ("bulk", w.number, c), w.bulk.get(c, 0)
             if n or any(r.actor == actor for r in s.facts.records):
                 w.bulk[c] = n + 1
         return True
 
-    def _do_bulk_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        keep = wait_count(op) or 0
+    def _do_bulk_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        keep = i.once("count", lambda: (wait_count(op) or 0,))[0]
         for c in self.classes_of(w, lanes):
             done = w.bulk.get(c, 0) - keep
             if done > 0:
@@ -984,18 +1056,20 @@ class Machine(Evaluator):
 
     # -- cp.async -----------------------------------------------------------------------------------------------------
 
-    def _do_cp_async(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_cp_async(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         nbytes = integer_of(op, "size")
-        self._generic(s, w, op, lanes, self.get(w, op.operands[0]), nbytes, (WRITE, "copy", "the cp.async"))
+        self._generic(s, w, i, lanes, i.args[0](w), nbytes, (WRITE, "copy", "the cp.async"))
         return True
 
-    def _do_cp_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_cp_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         for c in self.classes_of(w, lanes):
             w.copies[c] = w.copies.get(c, 0) + 1
         return True
 
-    def _do_cp_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        keep = wait_count(op)
+    def _do_cp_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        keep = i.once("count", lambda: (wait_count(op),))[0]
         for c in self.classes_of(w, lanes):
             n = w.copies.get(c, 0)
             done = n + 1 if keep is None else n - keep
@@ -1006,34 +1080,25 @@ class Machine(Evaluator):
 
     # -- accesses of threads ------------------------------------------------------------------------------------------
 
-    def _do_read(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        if op.name == "nvvm.ldmatrix":
-            num = integer_of(op, "num")
-            nbytes, active, what = 16, lanes & ((1 << 8 * num) - 1), "the ldmatrix"
-        else:
-            nbytes, active, what = size_in_bytes(op.results[0].type), lanes, "the load"
-        self._generic(s, w, op, active, self.get(w, op.operands[0]), nbytes, (READ, "thread", what))
+    def _do_read(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        mask, nbytes, what = i.once("size", lambda: _extent_of_read(i.op))
+        self._generic(s, w, i, lanes & mask, i.args[0](w), nbytes, (READ, "thread", what))
         return True
 
-    def _do_write(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        self._do_reads_accumulator(s, w, op, lanes)
-        if op.name == "nvvm.stmatrix":
-            count = len(op.operands) - 1
-            nbytes, active, pointer, what = 16, lanes & ((1 << 8 * count) - 1), op.operands[0], "the stmatrix"
-        else:
-            nbytes, active, pointer = size_in_bytes(op.operands[0].type), lanes, op.operands[1]
-            what = "the store"
-        self._generic(s, w, op, active, self.get(w, pointer), nbytes, (WRITE, "thread", what))
+    def _do_write(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        self._do_reads_accumulator(s, w, i, lanes)
+        mask, nbytes, what, pointer = i.once("size", lambda: _extent_of_write(i.op))
+        self._generic(s, w, i, lanes & mask, i.args[pointer](w), nbytes, (WRITE, "thread", what))
         return True
 
     def _generic(
-        self, s: State, w: Warp, op: Operation, lanes: int, pointer: Value, nbytes: int, how: tuple[str, str, str]
+        self, s: State, w: Warp, i: Instruction, lanes: int, pointer: Value, nbytes: int, how: tuple[str, str, str]
     ) -> None:
         """Check and record an access by each active lane. `how`: its kind, the kind of actor, and its name."""
-        kind, by, what = how
+        op, (kind, by, what), may_be = i.op, how, w.frames[-1].may_be
         at = pointer.tobytes() if isinstance(pointer, np.ndarray) else pointer
-        key = (op, w.number, lanes, at)
-        masks = self._accessed.get(key)
+        key = (w.number, lanes, at)
+        masks = cast("list[tuple[int, int]] | None", i.cache.get(key))
         if masks is None:
             offsets = self._lane_offsets(w, pointer, lanes, op, f"the address of {what}")
             masks, seen = list[tuple[int, int]](), 0
@@ -1044,21 +1109,23 @@ class Machine(Evaluator):
                     raise Violation("race", f"{what}: several lanes write the same bytes", op)
                 seen |= mask
                 masks.append((c, mask))
-            self._accessed[key] = masks
+            i.cache[key] = masks
         for c, mask in masks:
-            ticket = w.copies.get(c, 0) if by == "copy" else DONE
-            self.access(s, w, c, Record(kind, (by, w.number, c), ticket, 0, 0, w.frames[-1].may_be), mask, op, what)
+            ticket, known = (w.copies.get(c, 0), 0) if by == "copy" else (DONE, self._bits[w.number, c][1])
+            record = self.table.record(kind, (by, w.number, c), ticket, known, 0, may_be)
+            self.access(s, w, c, record, mask, op, what)
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
-    def _do_wgmma_fence(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_wgmma_fence(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         w.fenced = True
         return True
 
-    def _do_wgmma(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _do_wgmma(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
         if lanes != ALL_LANES:
             raise Violation("sync", "a wgmma in divergent code: some threads of the warp do not reach it", op)
-        a, b = (self.number(self.get(w, op.operands[i]), lanes, op, "the descriptor of a wgmma") for i in (1, 2))
+        a, b = (self.number(read(w), lanes, op, "the descriptor of a wgmma") for read in i.args[1:3])
         acc = self.held(w, op.operands[0]) if op.operands[0] in self.program.pending else UNKNOWN
         chained = isinstance(acc, Accumulator) and acc.whole and acc.number >= w.waited
         if not w.fenced and not chained:
@@ -1073,40 +1140,44 @@ class Machine(Evaluator):
         number = w.issued
         w.issued += 1
         products = s.products.setdefault(group, {})
-        p = products.setdefault(number, Product((shape_key(op), a, b)))
-        if p.operands != (shape_key(op), a, b):
+        operands = i.once("shape", lambda: shape_key(op)), a, b
+        p = products.setdefault(number, Product(operands))
+        if p.operands != operands:
             raise Violation("sync", "the warps of a warpgroup issue different wgmma", op)
         p.warps |= 1 << (w.number % 4)
         classes = self.classes_of(w, lanes)
-        sources = self.sources(w, classes)
-        p.tokens = p.tokens | {t for t, (known, _) in s.facts.tokens.items() if known & sources}
+        p.tokens |= self._known(s, self.sources(w, classes))
         first = next(c for c in classes if self.learned.classes[w.number][c] & 1)
-        for units in wgmma_units(op, a, b, w.number % 4):
-            start = w.rank * self.program.window
-            mask = self.units([16 * u + start for u in units], 16, op)
-            self.access(s, w, first, Record(READ, ("wgmma", group), number, 0, 0), mask, op, "the wgmma")
-        w.env[op.results[0]] = Accumulator(number, True)
+        record = self._record(READ, ("wgmma", group), number)
+        for mask in i.once((w.number, a, b), lambda: self._operands_of_wgmma(w, op, a, b)):
+            self.access(s, w, first, record, mask, op, "the wgmma")
+        w.env[self.program.slot(op.results[0])] = Accumulator(number, True)
         return True
 
-    def _do_wgmma_commit(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
+    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> list[int]:
+        """Return the masks of the units that a warp's part of a wgmma reads."""
+        start = w.rank * self.program.window
+        parts = wgmma_units(op, a, b, w.number % 4)
+        return [self.units([16 * u + start for u in units], 16, op) for units in parts]
+
+    def _do_wgmma_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         w.groups = (*w.groups, w.issued)
         return True
 
-    def _do_wgmma_wait(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        keep = wait_count(op) or 0
+    def _do_wgmma_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        op = i.op
+        keep = i.once("count", lambda: (wait_count(op) or 0,))[0]
         done = len(w.groups) - keep
         target = w.groups[done - 1] if done > 0 else w.waited
         group = w.number // 4
         products = s.products.get(group, {})
         if any(p.warps != 15 for n, p in products.items() if n < target):
             return False
-        holders = self.targets(w, self.classes_of(w, lanes))
+        holders, tokens = self.targets(w, self.classes_of(w, lanes)), 0
         for n, p in products.items():
             if n < target:
-                for t in p.tokens:
-                    if t in s.facts.tokens:
-                        known, fenced = s.facts.tokens[t]
-                        s.facts.tokens[t] = (known | holders, fenced)
+                tokens |= p.tokens
+        self._learn(s, tokens, holders)
         actor = ("wgmma", group)
         s.facts.complete(actor, target, holders)
         w.waited, w.fenced = max(w.waited, target), False
@@ -1117,13 +1188,13 @@ class Machine(Evaluator):
         s.facts.retire(actor, slowest)
         return True
 
-    def _do_reads_accumulator(self, s: State, w: Warp, op: Operation, lanes: int) -> bool:
-        for value in self.program.registers_of(op):
-            if isinstance(acc := self.get(w, value), Accumulator):
-                self._check_registers(w, acc, op)
-        for r in op.results:
-            if r in self.program.relevant:
-                w.env[r] = UNKNOWN
+    def _do_reads_accumulator(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        for read in i.once("registers", lambda: [self.reader(v) for v in self.program.registers_of(i.op)]):
+            if isinstance(acc := read(w), Accumulator):
+                self._check_registers(w, acc, i.op)
+        relevant = self.program.relevant
+        for slot in i.once("results", lambda: [self.program.slot(r) for r in i.op.results if r in relevant]):
+            w.env[slot] = UNKNOWN
         return True
 
     def held(self, w: Warp, value: SSAValue) -> Value:
@@ -1139,17 +1210,11 @@ class Machine(Evaluator):
             raise Violation("wgmma", "accumulator registers are used before their wgmma has been waited for", op)
 
 
-def _is_order(token: Hashable) -> bool:
-    """Return True for an event that precedes whatever follows it, whether or not memory is visible."""
-    return isinstance(token, tuple) and token[0] in ("phase", "taken")
-
-
 def shape_key(op: Operation) -> tuple[object, ...]:
     """Return the shape and types of a wgmma as a value."""
     return tuple(str(op.properties.get(k)) for k in ("shape", "typeA", "typeB", "typeD", "layoutA", "layoutB"))
 
 
-@lru_cache(maxsize=4096)
 def wgmma_units(op: Operation, a: int, b: int, warp: int) -> list[tuple[int, ...]]:
     """Return the 16-byte units that one warp's part of a wgmma reads: its rows of A, and B."""
     dims = shape_of(op)
@@ -1162,9 +1227,23 @@ def wgmma_units(op: Operation, a: int, b: int, warp: int) -> list[tuple[int, ...
         "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
         "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
     )
-    instruction = Instruction(shape, cast("OpInfo", None), 0)
+    instruction = Issued(shape, cast("OpInfo", None), 0)
     instruction.a, instruction.b = a, b
     return [tuple(int(u) for u in units) for units in operand_units(instruction, warp)]
+
+
+def _extent_of_read(op: Operation) -> tuple[int, int, str]:
+    """Return the lanes that pass an address, the bytes that each of them reads, and the name of the access."""
+    if op.name == "nvvm.ldmatrix":
+        return (1 << 8 * integer_of(op, "num")) - 1, 16, "the ldmatrix"
+    return ALL_LANES, size_in_bytes(op.results[0].type), "the load"
+
+
+def _extent_of_write(op: Operation) -> tuple[int, int, str, int]:
+    """Return the lanes that pass an address, the bytes that each writes, the name, and the operand of the address."""
+    if op.name == "nvvm.stmatrix":
+        return (1 << 8 * (len(op.operands) - 1)) - 1, 16, "the stmatrix", 0
+    return ALL_LANES, size_in_bytes(op.operands[0].type), "the store", 1
 
 
 def _merged(lanes: int, value: Value, other: Value) -> Value:

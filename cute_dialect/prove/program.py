@@ -65,6 +65,25 @@ _INVARIANT = (
 """Ops whose result depends on the thread alone if their operands do."""
 
 
+class Code:
+    """The ops of a block that the protocol depends on.
+
+    Attributes:
+        at: Position of each op.
+        slots: Slots of the results.
+        args: Slots of the arguments of the block.
+        last_use: Position of the last op that may read a result, by slot. Registers of wgmma are left out: they count
+            as read to the end.
+    """
+
+    def __init__(self, block: Block, ops: list[Operation]) -> None:
+        self.block, self.ops = block, ops
+        self.at: dict[Operation, int] = {op: i for i, op in enumerate(ops)}
+        self.slots: tuple[int, ...] = ()
+        self.args: tuple[int, ...] = ()
+        self.last_use: dict[int, int] = {}
+
+
 class Program:
     """A kernel: its effects, relevant values, threads, shared memory and tensor maps."""
 
@@ -76,9 +95,9 @@ class Program:
         self.relevant: set[SSAValue] = set()
         self.essential: set[SSAValue] = set()  # relevant for more than whether an access happens
         self.pending: set[SSAValue] = set()  # values that may be registers of a wgmma in flight
-        self._listed: dict[Block, list[Operation]] = {}
+        self._codes: dict[Block, Code] = {}
+        self._slots: dict[SSAValue, int] = {}
         self._invariant: dict[SSAValue, bool] = {}
-        self._last_use: dict[SSAValue, int] = {}
         self._roots: dict[SSAValue, tuple[SSAValue, ...]] = {}
         for op in body.walk():
             if (effect := effect_of(op)) is not None:
@@ -181,53 +200,52 @@ class Program:
         self.essential |= closure(work)
         self.relevant |= closure([*work, *free])
 
-    def ops(self, block: Block) -> list[Operation]:
+    def slot(self, value: SSAValue) -> int:
+        """Return the number under which a warp keeps a value."""
+        return self._slots.setdefault(value, len(self._slots))
+
+    def code(self, block: Block) -> Code:
         """Return the ops of a block that the protocol depends on, with its terminator.
 
         Ops whose results depend on the thread alone are left out. They are evaluated on first use.
         """
-        got = self._listed.get(block)
+        got = self._codes.get(block)
         if got is None:
-            got = self._listed[block] = []
-            read: set[SSAValue] = set()
-            for op in block.ops:
-                effect = self.effects.get(op)
-                if effect is not None and effect.kind == "reads_accumulator":
-                    new = set(self.registers_of(op)) - read
-                    read |= new
-                    if new or any(r in self.relevant for r in op.results):
-                        got.append(op)
-                    continue
-                if effect is not None or op in self.scopes:
-                    read.clear()
-                    got.append(op)
-                elif op.name.endswith((".return", ".yield")) or any(
-                    r in self.relevant and not self.is_invariant(r) for r in op.results
-                ):
-                    got.append(op)
+            got = self._codes[block] = Code(block, self._list(block))
+            results = [r for op in got.ops for r in op.results]
+            got.slots = tuple(self.slot(r) for r in results)
+            got.args = tuple(self.slot(r) for r in block.args)
+            got.last_use = {self.slot(r): self._last_use(got, r) for r in results if r not in self.pending}
         return got
 
-    def last_use(self, value: SSAValue) -> int:
-        """Return the position of the last op that may read a value, in the ops of the block that defines it.
+    def _list(self, block: Block) -> list[Operation]:
+        out: list[Operation] = []
+        read: set[SSAValue] = set()
+        for op in block.ops:
+            effect = self.effects.get(op)
+            if effect is not None and effect.kind == "reads_accumulator":
+                new = set(self.registers_of(op)) - read
+                read |= new
+                if new or any(r in self.relevant for r in op.results):
+                    out.append(op)
+                continue
+            if effect is not None or op in self.scopes:
+                read.clear()
+                out.append(op)
+            elif op.name.endswith((".return", ".yield")) or any(
+                r in self.relevant and not self.is_invariant(r) for r in op.results
+            ):
+                out.append(op)
+        return out
 
-        Registers of wgmma and arguments of blocks count as read to the end.
-        """
-        got = self._last_use.get(value)
-        if got is None:
-            got = self._last_use[value] = self._find_last_use(value)
-        return got
-
-    def _find_last_use(self, value: SSAValue) -> int:
-        op = value.owner
-        if not isinstance(op, Operation) or value in self.pending or op.parent is None:
-            return 1 << 30
-        listed = {o: i for i, o in enumerate(self.ops(op.parent))}
+    def _last_use(self, code: Code, value: SSAValue) -> int:
+        """Return the position of the last op that may read a value, in the code of the block that defines it."""
         last = -1
         for use in value.uses:
             user: Operation | None = use.operation
-            while user is not None and user.parent is not op.parent:
+            while user is not None and user.parent is not code.block:
                 user = user.parent_op()
-            last = max(last, listed.get(user, -1) if user is not None else 1 << 30)
+            last = max(last, code.at.get(user, -1) if user is not None else 1 << 30)
         return last
 
     def registers_of(self, op: Operation) -> tuple[SSAValue, ...]:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 import numpy as np
-from xdsl.ir import Block, Operation
+from xdsl.ir import Operation
 
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import Restart, Undecided, lowest, split
 from cute_dialect.prove.facts import DONE
 from cute_dialect.prove.machine import Machine
-from cute_dialect.prove.program import Program
+from cute_dialect.prove.program import Code, Program
 from cute_dialect.prove.state import Frame, State, Warp
 from cute_dialect.prove.values import Accumulator, Base, Counter, Strided, Struct, Terms, Value
 from cute_dialect.prove.verdict import NotProved, Violation
@@ -56,6 +56,8 @@ class Keys:
         self.machine, self.learned, self.program = machine, machine.learned, machine.program
         self._numbers: dict[int, int] = {}
         self._asks: dict[Operation, frozenset[Terms]] = {}
+        self._last: dict[tuple[Code, Terms], int] = {}
+        self._dead: dict[tuple[Code, int], frozenset[int]] = {}
 
     def _small(self, mask: int) -> int:
         return self._numbers.setdefault(mask, len(self._numbers))
@@ -70,6 +72,14 @@ class Keys:
             got = self._asks[op] = frozenset(found)
         return got
 
+    def _last_asker(self, code: Code, terms: Terms) -> int:
+        """Return the position of the last op that compares a base with a number, -1 if there is none."""
+        got = self._last.get((code, terms))
+        if got is None:
+            asking = [n for n, op in enumerate(code.ops) if terms in self._asked(op)]
+            got = self._last[code, terms] = asking[-1] if asking else -1
+        return got
+
     def _may_ask(self, w: Warp, base: Base) -> bool:
         """Return True if a warp may still compare a base with a number that is not relative to its loop."""
         terms, tile = base
@@ -79,12 +89,12 @@ class Keys:
             if f.static == base:
                 return True
             is_loop = f.op is not None and f.op.name == "scf.for"
-            rest = f.ops if is_loop and not (f.op in self.learned.outer and tile == w.tile) else f.ops[f.index :]
+            start = 0 if is_loop and not (f.op in self.learned.outer and tile == w.tile) else f.index
             if f.undecided and f.op is not None and f.op in self.learned.outer and tile == w.tile:
-                rest = []
+                start = len(f.ops)
             if f.undecided and f.at == 0 and f.op is not None and terms in self.learned.askers.get(f.op, ()):
                 return True
-            if any(terms in self._asked(o) for o in rest):
+            if self._last_asker(f.code, terms) >= start:
                 return True
             if tile is not None and tile == w.tile and f.op in self.learned.outer:
                 return False
@@ -199,9 +209,11 @@ class Keys:
             return w.number, "ended", w.waited - slowest
         frames = tuple(self._frame(f, shifts, moved, plain) for f in w.frames)
         env: list[Hashable] = []
-        at: dict[Block | None, int] = {f.block: f.index if f is w.frames[-1] else f.index - 1 for f in w.frames}
+        dead: set[int] = set()
+        for f in w.frames:
+            dead |= self._unused(f.code, f.index if f is w.frames[-1] else f.index - 1)
         for v, x in w.env.items():
-            if isinstance(v.owner, Operation) and self.program.last_use(v) < at.get(v.owner.parent, -1):
+            if v in dead:
                 continue
             if isinstance(x, Accumulator):
                 env.append((v, (x.number - w.waited, x.whole) if x.number >= w.waited else "done"))
@@ -222,13 +234,20 @@ class Keys:
         )
         return w.number, frames, frozenset(env), w.tile - tiles, lag, rest, frozenset(w.bulk), frozenset(w.copies)
 
+    def _unused(self, code: Code, at: int) -> frozenset[int]:
+        """Return the slots of results that no op from a position on reads."""
+        got = self._dead.get((code, at))
+        if got is None:
+            got = self._dead[code, at] = frozenset(slot for slot, last in code.last_use.items() if last < at)
+        return got
+
     def _frame(self, f: Frame, shifts: Mapping[Base, int], moved: Moved, plain: Plain) -> Hashable:
         position: Hashable = f.at
         if f.loop is not None:
             position = (moved(f.loop), f.position - shifts.get(f.loop, 0), f.at > 0)
         static = None if f.static is None else moved(f.static)
         how = f.lanes, f.entered, f.partial, f.may_be
-        return id(f.ops), f.index, how, position, f.undecided, static, tuple(map(plain, f.bounds or ()))
+        return id(f.code), f.index, how, position, f.undecided, static, tuple(map(plain, f.bounds or ()))
 
 
 class Search:

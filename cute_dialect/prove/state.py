@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 
 from cute_dialect.prove.decisions import Interval
 from cute_dialect.prove.facts import Facts
+from cute_dialect.prove.program import Code
 from cute_dialect.prove.values import Base, Value
 
 ALL_LANES = (1 << 32) - 1
 
 
-@dataclass
+@dataclass(slots=True)
 class Frame:
     """A block of ops that a warp executes, and the position in it.
 
@@ -35,8 +36,7 @@ class Frame:
         may_be: True if the block is executed under a condition that is not known.
     """
 
-    block: Block
-    ops: list[Operation]
+    code: Code
     op: Operation | None
     lanes: int
     index: int = 0
@@ -50,11 +50,33 @@ class Frame:
     entered: int = 0
     may_be: bool = False
 
+    @property
+    def block(self) -> Block:
+        """The block of ops."""
+        return self.code.block
+
+    @property
+    def ops(self) -> list[Operation]:
+        """The ops of the block that the protocol depends on."""
+        return self.code.ops
+
     def copy(self) -> Frame:
         """Return an independent copy."""
-        new = Frame(self.block, self.ops, self.op, self.lanes)
-        new.__dict__.update(self.__dict__)
-        return new
+        return Frame(
+            self.code,
+            self.op,
+            self.lanes,
+            self.index,
+            self.loop,
+            self.static,
+            self.at,
+            self.position,
+            self.bounds,
+            self.undecided,
+            self.partial,
+            self.entered,
+            self.may_be,
+        )
 
 
 @dataclass
@@ -63,6 +85,7 @@ class Warp:
 
     Attributes:
         rank: Number of the block in the cluster.
+        env: Values by slot of the program.
         tile: Iteration of the outermost loop of unknown length.
         lag: Phases of a barrier that completed since a class of lanes last took one, at most 2.
         bulk: Groups of bulk stores that a class of lanes has committed.
@@ -77,7 +100,7 @@ class Warp:
     lanes: np.ndarray[tuple[int], np.dtype[np.int64]]
     rank: int = 0
     frames: list[Frame] = field(default_factory=list[Frame])
-    env: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    env: dict[int, Value] = field(default_factory=dict[int, Value])
     tile: int = 0
     lag: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     bulk: dict[int, int] = field(default_factory=dict[int, int])
@@ -131,21 +154,21 @@ class Named:
 
 
 class Flight(NamedTuple):
-    """A copy in flight, the mbarrier that it signals, and the events that precede its issue."""
+    """A copy in flight, the mbarrier that it signals, and the mask of the tokens that precede its issue."""
 
     barrier: int
     nbytes: int
     start: int
-    tokens: frozenset[Hashable] = frozenset()
+    tokens: int = 0
 
 
 @dataclass
 class Product:
-    """A wgmma of a warpgroup that some of its warps have issued."""
+    """A wgmma of a warpgroup that some of its warps have issued, and the mask of the tokens that precede it."""
 
     operands: Hashable
     warps: int = 0
-    tokens: frozenset[Hashable] = frozenset()
+    tokens: int = 0
 
 
 class State:

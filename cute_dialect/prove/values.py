@@ -193,6 +193,17 @@ COMPARE: dict[str, Callable[..., bool | Lanes]] = {
 }
 
 
+EXACT: dict[str, Callable[..., int]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+}
+"""The ops of `arith` that any two integers have a result of, before it is wrapped."""
+
+
 def compute(name: str, x: int | Lanes, y: int | Lanes, width: int) -> int | Lanes | Unknown:
     """Return the result of a binary `arith` op (its name without the dialect) on known integers."""
     if name in _UNSIGNED or name in ("divsi", "remsi"):

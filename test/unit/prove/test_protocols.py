@@ -174,12 +174,13 @@ def test_values():
 
 
 def test_facts_of_a_read_that_everyone_knows_are_dropped():
-    f = facts.Facts(everyone=0b11)
-    f.add(facts.Record(facts.WRITE, ("thread", 0, 0), facts.DONE, 0b01, 0), 0b1111)
-    assert [r.kind for r, _ in f.conflicts(facts.READ, 0b1)] == ["write"]
-    f.add(facts.Record(facts.READ, ("thread", 1, 0), facts.DONE, 0b10, 0), 0b0001)
+    table = facts.Table(everyone=0b11)
+    f = facts.Facts(table)
+    f.add(table.record(facts.WRITE, ("thread", 0, 0), facts.DONE, 0b01, 0), 0b1111)
+    assert [r.kind for r, _ in f.conflicts(False, 0b1)] == ["write"]
+    f.add(table.record(facts.READ, ("thread", 1, 0), facts.DONE, 0b10, 0), 0b0001)
     f.carry(0b10, 0b01)
-    assert [r.kind for r in f.records] == ["write"] and f.written() == 0b1111
+    assert [r.kind for r in f.records] == ["write"] and f.written == 0b1111
 
 
 def test_the_program_proves_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
