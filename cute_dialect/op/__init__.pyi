@@ -205,6 +205,9 @@ from cute_dialect.op.functions.rows import (
     sum as sum,
     transpose as transpose,
 )
+from cute_dialect.op.functions.block_scaled import (
+    scale_blocks as scale_blocks,
+)
 from cute_dialect.op.functions.scaled import (
     scaled_mm as scaled_mm,
 )

@@ -28,7 +28,7 @@ FACTORS = {
 OUTPUTS = {"f16": 16, "bf16": 16, "f32": 32, "i32": 32, "i8": 8, "ui8": 8, "f8E4M3FN": 8, "f8E5M2": 8, "f64": 64}
 """Result types -> bits of an element."""
 
-BITS = {**OUTPUTS, **FACTORS, "i64": 64}
+BITS = {**OUTPUTS, **FACTORS, "i64": 64, "f4E2M1FN": 4}
 
 _LIMITS = {"i8": (-128, 127), "ui8": (0, 255)}
 

@@ -57,6 +57,20 @@ from cute_dialect.kernels.gemm.host import (
     with_modes,
 )
 from cute_dialect.kernels.gemm.mainloop import Operand, Place, Tiles
+from cute_dialect.kernels.gemm.tcgen05_scales import (
+    BYTES,
+    FACTORS,
+    FP4,
+    ROWS,
+    SETS,
+    VECTORS,
+    ScaleBlocks,
+    ScaledMmaOp,
+    ScaledMmas,
+    ScaleOperand,
+    blocks_of,
+)
+from cute_dialect.kernels.gemm.tcgen05_scales import load_map as factor_map
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
@@ -68,6 +82,8 @@ ELEMENTS = ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2")
 """Types of A and B."""
 TILES = ((128, 256), (128, 192), (128, 128), (128, 64), (64, 128), (64, 64), (256, 256), (256, 192), (256, 128))
 """Tiles (M, N) that plans use. The first is chosen of tiles with equal bounds."""
+SCALED_TILES = tuple([(m, n) for m, n in TILES if m > 64])
+"""Tiles (M, N) that plans use for operands with scale factors."""
 LOADER, MULTIPLIER, THREADS = 4, 5, 192
 """The warp that loads, the warp that multiplies, and the threads of a block."""
 _LANE = 1 << 16
@@ -91,6 +107,7 @@ class Sm100Config(NamedTuple):
     buffers: int = 2  # staging buffers of 8 KiB, for storing C
     direct: bool = False  # store elements of C from registers, for a C that TMA cannot write
     chip: str = CHIP  # target for which the kernel is compiled
+    scaling: str = ""  # scale factors of A and B: "mx" or "nv"; empty for none
 
     @property
     def processors(self) -> int:
@@ -103,9 +120,29 @@ class Sm100Config(NamedTuple):
         return factors(self.element)
 
     @property
+    def stored(self) -> str:
+        """Element type, or types, of the tensors A and B: bytes for elements of 4 bits."""
+        return "ui8" if self.element == FP4 else self.element
+
+    @property
+    def line(self) -> int:
+        """Elements of a tensor along K in a stage: 128 bytes."""
+        return 1024 // BITS[self.stored]
+
+    @property
+    def packed(self) -> int:
+        """Elements of A or B per element of its tensor: 2 of f4E2M1FN per byte."""
+        return 2 if self.element == FP4 else 1
+
+    @property
     def depth(self) -> int:
         """K of a stage: 128 bytes."""
-        return 1024 // BITS[self.element]
+        return self.line * self.packed
+
+    @property
+    def blocks_of_scales(self) -> ScaleBlocks:
+        """Blocks of scale factors of a tile; none without scaling."""
+        return blocks_of(self.scaling, self.depth, self.tile[1]) if self.scaling else ScaleBlocks(0, 0)
 
     @property
     def blocks(self) -> int:
@@ -121,11 +158,11 @@ class Sm100Config(NamedTuple):
     def base(self) -> GemmConfig:
         """The equivalent :class:`GemmConfig`, for functions that serve all GEMMs."""
         return GemmConfig(
-            self.element,
+            self.stored,
             self.output,
             self.major_a,
             self.major_b,
-            tile=(self.loaded[0], self.tile[1], self.depth),
+            tile=(self.loaded[0], self.tile[1], self.line),
             stages=self.stages,
             cluster_m=self.blocks,
             deferred=False,
@@ -143,7 +180,11 @@ class Sm100Config(NamedTuple):
     @property
     def columns(self) -> int:
         """Columns of tensor memory to allocate: a power of two, at least 32."""
-        return max(32, 1 << (self.accumulators * self.tile[1] - 1).bit_length())
+        return max(32, 1 << (self.accumulators * self.tile[1] + SETS * self.blocks_of_scales.columns - 1).bit_length())
+
+    def with_accumulators(self) -> "Sm100Config":
+        """Return this configuration with one accumulator if tensor memory cannot hold two and the scale factors."""
+        return self if self.columns <= COLUMNS else self._replace(accumulators=1)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -158,8 +199,8 @@ class Sm100Config(NamedTuple):
 
     @property
     def stage_bytes(self) -> int:
-        """Bytes of A and B in a stage of a block."""
-        return sum(self.loaded) * 128
+        """Bytes of A and B, and of their scale factors, in a stage of a block."""
+        return sum(self.loaded) * 128 + self.blocks_of_scales.stage_bytes
 
     @property
     def shared_bytes(self) -> int:
@@ -177,7 +218,7 @@ class Sm100Config(NamedTuple):
     def name(self) -> str:
         """Name of the kernel."""
         words = {"batch": "-b", "direct": "-o", "accumulators": "-a{}", "sms": "-s{}", "group": "-g{}"}
-        words["buffers"] = "-u{}"
+        words |= {"buffers": "-u{}", "scaling": "-{}"}
         tile = by((*self.tile, self.depth))
         majors = self.major_a + self.major_b
         start = f"{self.element}-{self.output}-{majors}-{tile}-{self.stages}-sm{TARGETS[self.chip].number}"
@@ -187,9 +228,16 @@ class Sm100Config(NamedTuple):
         """Raise ValueError if no kernel supports this configuration."""
         a, b = self.elements
         floats = {"f8E4M3FN", "f8E5M2"}
-        if not ((a == b and a in ELEMENTS) or {a, b} <= floats):
+        if not ((a == b and a in (*ELEMENTS, FP4)) or {a, b} <= floats):
             raise ValueError(
-                f"element {self.element!r} is not supported; use one of {', '.join(ELEMENTS)}, or two 8-bit floats"
+                f"element {self.element!r} is not supported; use one of {', '.join((*ELEMENTS, FP4))}, or two 8-bit "
+                "floats"
+            )
+        scalings = ("mx", "nv") if a == FP4 else ("", "mx") if {a, b} <= floats else ("",)
+        if self.scaling not in scalings:
+            raise ValueError(
+                f"scaling={self.scaling!r} is not supported for {self.element}; use "
+                f"{' or '.join(repr(x) for x in scalings)}"
             )
         if self.output not in ("f16", "bf16", "f32"):
             raise ValueError(f"output {self.output!r} is not supported; use f16, bf16 or f32")
@@ -197,6 +245,8 @@ class Sm100Config(NamedTuple):
             raise ValueError(f"majors are {self.major_a}, {self.major_b}; use 'k' or 'm' for A, 'k' or 'n' for B")
         if a == "tf32" and (self.major_a, self.major_b) != ("k", "k"):
             raise ValueError("tf32 operands must be contiguous along K")
+        if self.scaling:
+            self._check_scaling()
         m, n = self.tile
         if m not in (64, 128, 256) or n % 32 or not 32 <= n <= 256:
             raise ValueError(
@@ -208,10 +258,11 @@ class Sm100Config(NamedTuple):
                 f"a tile of {m} x {n} is not supported for an N-major B of 8 bits, of whose columns each "
                 "block loads half; N must be a multiple of 64"
             )
-        if self.accumulators not in (1, 2, 4) or self.accumulators * n > COLUMNS:
+        if self.accumulators not in (1, 2, 4) or self.columns > COLUMNS:
+            scales = SETS * self.blocks_of_scales.columns
             raise ValueError(
-                f"{self.accumulators} accumulators of {n} columns are not supported; use 1, 2 or 4, in {COLUMNS} "
-                "columns of tensor memory"
+                f"{self.accumulators} accumulators of {n} columns{f' and {scales} of scale factors' * (scales > 0)} "
+                f"are not supported; use 1, 2 or 4, in {COLUMNS} columns of tensor memory"
             )
         if self.stages < 2:
             raise ValueError(f"stages is {self.stages}; use at least 2")
@@ -227,6 +278,18 @@ class Sm100Config(NamedTuple):
         if self.epilogue.reduces and len(set(self.widths)) > 1 and not self.epilogue.whole_tiles:
             raise ValueError(f"tile N is {n}; a row reduction needs a multiple of {self.base.chunk}")
 
+    def _check_scaling(self) -> None:
+        (m, n), majors = self.tile, (self.major_a, self.major_b)
+        if majors != ("k", "k"):
+            raise ValueError(f"majors are {', '.join(majors)}; operands with scale factors must be contiguous along K")
+        if m not in (128, 256) or n not in (64, 128, 192, 256):
+            raise ValueError(
+                f"a tile of {m} x {n} is not supported with scale factors; M must be 128, or 256 for a pair of blocks, "
+                "and N 64, 128, 192 or 256"
+            )
+        if self.batch:
+            raise ValueError("a batch is not supported with scale factors; multiply one pair of matrices per call")
+
 
 DEFAULT = Sm100Config()
 
@@ -236,6 +299,8 @@ def launch(
     A: cute.Tensor,
     B: cute.Tensor,
     C: cute.Tensor,
+    scale_a: cute.Tensor | None = None,
+    scale_b: cute.Tensor | None = None,
     source: cute.Tensor | None = None,
     bias: cute.Tensor | None = None,
     alpha: cute.Float32 | None = None,
@@ -243,7 +308,14 @@ def launch(
     operands: object = None,
     config: cute.Constexpr[Sm100Config] = DEFAULT,
 ):
-    """Launch persistent blocks, at most one per multiprocessor. The arguments after C belong to the epilogue."""
+    """Launch persistent blocks, at most one per multiprocessor.
+
+    Args:
+        A, B, C: Matrices, or batches of them, in the layouts of the configuration; bytes of two f4E2M1FN.
+        scale_a, scale_b: Scale factors of a configuration with ``scaling``, as the bytes of blocks of 128 rows x 4.
+        source, bias, alpha, beta, operands: Arguments of the epilogue.
+        config: The kernel.
+    """
     config.check()
     c, addends = config.base, Addends(source, bias, alpha, beta, operands)
     C = with_modes(c, C)
@@ -257,7 +329,7 @@ def launch(
     if c.epilogue.reduces:
         c.epilogue.check_parts(extents[1], addends, config.columns_at_once)
     A, B, C = as_read(c, A, B, C)
-    (m, n), k = config.loaded, config.depth
+    (m, n), k = config.loaded, config.line
     rings = ring_of(A, (m, k), c), ring_of(B, (n, k), c)
     group = tcgen05.CtaGroup(config.blocks)
     loads = load_map(c, A, (m, k), 1, group), load_map(c, B, (n, k), 1, group)
@@ -269,12 +341,39 @@ def launch(
         sms=config.processors,
         matrices=extents[2] if c.batch else None,
     )
-    mma = tiled_mma(config, A, B)
+    mma = None if config.scaling else tiled_mma(config, A, B)
+    factors = scale_maps(config, A, B, (scale_a, scale_b), group)
     steps = cute.ceil_div(A.shape[1], k)
     outputs = Outputs(stores, beside_maps(c, addends), C if c.direct else None)
-    gemm(loads, outputs, mma, rings, raster, steps, addends, config).launch(
+    gemm(loads, factors, outputs, mma, rings, raster, steps, addends, config).launch(
         grid=raster.persistent_grid(), block=THREADS, cluster=(config.blocks, 1, 1)
     )
+
+
+def scale_maps(
+    c: Sm100Config,
+    A: cute.Tensor,
+    B: cute.Tensor,
+    scales: tuple[cute.Tensor | None, cute.Tensor | None],
+    group: tcgen05.CtaGroup,
+) -> tuple[tuple[cute.CopyAtom, cute.Tensor], ...]:
+    """Return the TMA atoms that load the scale factors of A and B, and their coordinates. Check the factors."""
+    found = []
+    for name, x, matrix in zip(("scale_a", "scale_b"), scales, (A, B)):
+        if (x is None) == bool(c.scaling):
+            what = f"needs {name}" if c.scaling else f"has no scale factors; omit {name}"
+            raise ValueError(f"launch: a configuration with scaling={c.scaling!r} {what}")
+        if x is None:
+            continue
+        if x.element_type is not cute.Uint8 or cute.rank(x) != 1:
+            raise ValueError(f"launch: {name} must be a vector of ui8, blocks of 128 rows x 4 factors, got {x}")
+        rows = matrix.shape[0]
+        along_k = cute.ceil_div(matrix.shape[1] * c.packed, VECTORS[c.scaling] * FACTORS)
+        assert cute.size(x) == cute.ceil_div(rows, ROWS) * along_k * BYTES, (
+            f"{name} must have 512 bytes per 128 rows of the matrix and {VECTORS[c.scaling] * FACTORS} of K"
+        )
+        found.append(factor_map(x, rows, along_k, c.blocks_of_scales.along_k, group))
+    return tuple(found)
 
 
 def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
@@ -302,8 +401,9 @@ class Outputs(NamedTuple):
 @cute.kernel(min_blocks=1)
 def gemm(
     loads: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
+    scales: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
     outputs: Outputs,
-    mma: cute.TiledMma,
+    mma: cute.TiledMma | None,
     rings: Sequence[cute.ComposedLayout],
     raster: utils.GroupedRaster,
     steps: cute.Int32,
@@ -311,17 +411,21 @@ def gemm(
     config: cute.Constexpr[Sm100Config],
 ):
     """Compute every n-th tile of C, n being the number of blocks, or of pairs."""
-    c, (m, n), k = config.base, config.loaded, config.depth
+    c, (m, n), k = config.base, config.loaded, config.line
     columns, pair = config.tile[1], config.blocks == 2
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     if warp == LOADER and cute.arch.elect_one():
-        for atom, _ in loads:
+        for atom, _ in (*loads, *scales):
             cpasync.prefetch_descriptor(atom)
     sA, sB = (cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(loads, rings))
     staging = cute.arch.alloc_smem(cute.Uint8, config.buffers * BUFFER, alignment=1024)
+    blocks = config.blocks_of_scales
+    factors = [
+        ScaleOperand(scale, config.stages, rows, blocks.along_k) for scale, rows in zip(scales, (1, blocks.of_b))
+    ]
     slot = cute.arch.alloc_smem(cute.Int32, 1)
     done = cute.arch.alloc_smem(cute.Int64, 1) if pair else None
-    cluster = cute.tiled_divide(cute.make_layout((config.blocks, 1, 1)), (mma.thr_id,))  # (V, M, N, K)
+    cluster = cute.tiled_divide(cute.make_layout((config.blocks, 1, 1)), (config.blocks,))  # (V, M, N, K)
     producer, consumer = pipeline.PipelineTmaUmma.create(
         num_stages=config.stages,
         producer_group=1,
@@ -357,19 +461,24 @@ def gemm(
                 stage = producer.acquire_and_advance()
                 a.fetch(stage.index, stage.barrier, place.row, i, place.of[0])
                 b.fetch(stage.index, stage.barrier, place.column * config.blocks + tiles.rank, i, place.of[1])
+                for operand, first in zip(factors, (place.row, place.column * columns // ROWS)):
+                    operand.fetch(stage.index, stage.barrier, first, i)
         if pair:
             producer.tail()  # Commits of the other block still arrive here.
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
-        rA = mma.make_fragment_A(cute.tiled_divide(sA, (m, k // 4)))
-        rB = mma.make_fragment_B(cute.tiled_divide(sB, (n, k // 4)))
-        layout = mma.make_fragment_C(mma.partition_shape_C(config.tile)).layout
-        for _ in range(tiles.first, tiles.count(), tiles.step):
+        if mma is None:
+            behind = memory + config.accumulators * columns
+            op = ScaledMmaOp(config.elements, config.tile, config.scaling, pair)
+            products = ScaledMmas(op, (sA, sB), factors, behind)
+        else:
+            products = Mmas(mma, (cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))), config.tile)
+        for tile in range(tiles.first, tiles.count(), tiles.step):
             result = multiplier.acquire_and_advance()
-            acc = cute.make_tensor(memory + result.index * columns, layout)
+            acc = products.accumulator(memory + result.index * columns)
+            first = products.first(tiles, tile)
             for i in range(steps):
-                stage = consumer.wait_and_advance()
-                at = (None, None, None, stage.index)
-                cute.gemm(mma, acc, rA[at], rB[at], accumulate=i > 0)
+                stage = products.wait(consumer)
+                products.multiply(acc, stage.index, first, i > 0)
                 stage.release()
             result.commit()
     elif warp < LOADER:
@@ -387,6 +496,40 @@ def gemm(
         out.finish()
     cute.arch.sync_threads()
     tmem.free(memory)
+
+
+class Mmas:
+    """MMAs of a stage without scale factors.
+
+    Args:
+        mma: The MMA.
+        operands: A and B in shared memory, by MMAs.
+        tile: M and N of a tile.
+    """
+
+    def __init__(self, mma: cute.TiledMma, operands: Sequence[cute.Tensor], tile: tuple[int, int]):
+        self.mma, (a, b) = mma, operands
+        self.a, self.b = mma.make_fragment_A(a), mma.make_fragment_B(b)
+        self.layout = mma.make_fragment_C(mma.partition_shape_C(tile)).layout
+
+    def accumulator(self, memory: cute.Pointer) -> cute.Tensor:
+        """Return the accumulator at an address."""
+        return cute.make_tensor(memory, self.layout)
+
+    def first(self, tiles: Tiles, tile: cute.Int32 | int) -> int:
+        """Return the first column of scale factors; there are none."""
+        return 0
+
+    def wait(self, consumer: pipeline.PipelineConsumer) -> pipeline.Slot:
+        """Return the next stage when it is full."""
+        return consumer.wait_and_advance()
+
+    def multiply(
+        self, acc: cute.Tensor, stage: cute.Int32, first: cute.Int32 | int, accumulate: cute.Boolean | bool
+    ) -> None:
+        """Multiply a stage and add it to the accumulator, or overwrite the accumulator."""
+        at = (None, None, None, stage)
+        cute.gemm(self.mma, acc, self.a[at], self.b[at], accumulate=accumulate)
 
 
 class TmemResult(Staging):
@@ -451,10 +594,12 @@ class TmemResult(Staging):
 
 @printed
 def sm100_gemm_text(config: Sm100Config | None = None) -> cute.Compiled:
-    """Trace the kernel and the host function ``launch(A, B, C)``, followed by the arguments of the epilogue."""
+    """Trace the kernel and ``launch(A, B, C)``, followed by the scale factors and the arguments of the epilogue."""
     config = config or DEFAULT
     config.check()
     c = config.base
     align = ["align<16>"] * 2 + [f"align<{BITS[c.output] // 8 if c.direct else 16}>"]
     matrices = [cute.Tensor[number(e), *x] for e, x in zip(elements_of(c), zip(layouts_of(c), align))]
-    return cute.trace(launch, *matrices, **arguments_of(c), config=config)
+    factors = cute.Tensor[cute.Uint8, "?:1", "align<16>"]
+    scales = {"scale_a": factors, "scale_b": factors} if config.scaling else {}
+    return cute.trace(launch, *matrices, **scales, **arguments_of(c), config=config)

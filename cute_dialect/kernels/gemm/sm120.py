@@ -135,12 +135,14 @@ class Sm120Config(NamedTuple):
                 f"element {self.element!r} is not supported; use f16, bf16, {FP4}, or two of {', '.join(_FP8)}"
             )
         scalings = {"f16": ("",), "bf16": ("",), FP4: ("mx", "nv")}.get(a, ("", "mx"))
-        other = self.epilogue not in (Epilogue(), Epilogue(bias="n"))
+        graph = self.epilogue.graph
+        elementwise = graph is not None and not (graph.paired or graph.reduces or graph.whole_rows)
+        other = self.epilogue not in (Epilogue(), Epilogue(bias="n")) and not elementwise
         if self.scaling not in scalings or (self.scaling and (other or self.batch)):
             known = " or ".join(repr(x) for x in scalings)
             raise ValueError(
                 f"scaling={self.scaling!r} of {a}: use {known}, without a batch or an epilogue other than a bias per "
-                "column"
+                "column or an elementwise graph"
             )
         if BITS[self.stored[0]] == 8 and self.majors != ("k", "k"):
             raise ValueError(f"majors are {self.majors}; 8-bit and 4-bit operands must be contiguous along K")
@@ -205,6 +207,7 @@ def launch_scaled(
     scale_b: cute.Tensor,
     config: cute.Constexpr[Sm120Config] = DEFAULT,
     bias: cute.Tensor | None = None,
+    operands: object = None,
 ):
     """Launch one block per tile of C, with scale factors of A and B.
 
@@ -213,6 +216,7 @@ def launch_scaled(
         scale_a, scale_b: factors (M, K/V) and (N, K/V), of type f8E8M0FNU ("mx") or f8E4M3FN ("nv"), or their bytes.
         config: the kernel; its ``scaling`` is "mx" (V = 32) or "nv" (V = 16).
         bias: vector (N), for a configuration whose epilogue has a bias.
+        operands: operands of a configuration whose epilogue is a graph.
     """
     _check_scaling(config, are_given=True)
     factor = _FACTORS[config.scaling]
@@ -233,7 +237,7 @@ def launch_scaled(
         raise ValueError(
             f"launch_scaled: the epilogue has bias={config.epilogue.bias!r}; {what}, or change the epilogue"
         )
-    addends = Addends(None, bias)
+    addends = Addends(None, bias, operands=operands)
     config.epilogue.check_shapes(C, addends, pairs=False)
     _launch(A, B, C, (scale_a, scale_b), addends, config)
 

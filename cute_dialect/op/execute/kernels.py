@@ -249,7 +249,9 @@ class Variant(NamedTuple):
                 return found._replace(batch=config.batch, tma=False, array=config.array, interleaved=runs)
             case Sm100Config() as config:
                 at_once = config.columns_at_once if e.reduces else 0
-                return found._replace(batch=config.batch, transposed=self.flipped, at_once=at_once)
+                return found._replace(
+                    batch=config.batch, transposed=self.flipped, at_once=at_once, scales=config.scaling != ""
+                )
             case Sm120Config() as config:
                 return found._replace(batch=config.batch, transposed=self.flipped)
             case ReduceConfig() | PartsConfig() as config:

@@ -133,7 +133,8 @@ class Recipe(NamedTuple):
         b = b if self.b_by_k else b.transposed()
         to = self._form(d) if x.stored is None else x.stored
         given: list[object] = [x.a, to] if self.sums else [self._form(a), self._form(b), to]
-        given += x.scales if self.scales else ()
+        scales = x.scales if self.scales else ()
+        given += reversed(scales) if self.transposed else scales
         if self.source:
             assert c is not None
             given.append(self._form(c))

@@ -256,7 +256,7 @@ def explain_plan(
     elements = {n: prod(m.shape) * (m.matrices if m.step else 1) for n, m in matrices.items()}
     flops = 2 * p.matrices * p.m * p.n * p.k
     moved = ((elements["a"] + elements["b"]) * bits + elements["out"] * out_bits) // 8
-    peak = 128 if p.element in _NAMES else _PEAK[bits]
+    peak = 128 if p.element in _NAMES else _PEAK[max(8, bits)]
     bound = max(flops / (2 * peak * costs.sms * costs.ghz * 1e3), moved / costs.dram / 1e6)
     copies = tuple([(n, elements[n] * m.item) for n, m in matrices.items() if n in plan.copied])
     if choice is None:

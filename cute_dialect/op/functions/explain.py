@@ -55,7 +55,7 @@ from cute_dialect.op.explanations.rows import (
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions import row_gradients as gradients
-from cute_dialect.op.functions.block_scaled import block_scaled_kernel, is_block_scaled
+from cute_dialect.op.functions.block_scaled import BlockScaled, block_scaled_kernel
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
@@ -70,6 +70,7 @@ from cute_dialect.op.functions.scaled import SUMS, scaled_mm
 from cute_dialect.op.functions.sparse_weights import mm_sparse
 from cute_dialect.op.keywords import check_keywords, checks_keywords
 from cute_dialect.op.problems.attention import SPELLINGS
+from cute_dialect.op.problems.block_scaled import is_block_scaled
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.grouped import GroupedArguments
 from cute_dialect.op.problems.operands import check_product, matrix
@@ -283,7 +284,8 @@ def _explained_scaled(
     x, y = (_example(t, element) for t in (a, b))
     of_a, of_b = (_example(more[key], "f32") for key in ("scale_a", "scale_b"))
     if is_block_scaled(x, of_a, recipe):
-        config = block_scaled_kernel("scaled_mm", (x, y, of_a, of_b), recipe, dtype, has_bias=bias is not None)
+        given = BlockScaled(x, y, of_a, of_b, recipe, bias, dtype=dtype)
+        config = block_scaled_kernel("scaled_mm", given)
         return Explanation(
             operation="scaled_mm",
             gpu=config.chip,

@@ -25,9 +25,10 @@ from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
-from cute_dialect.op.functions.block_scaled import block_scaled_mm, is_block_scaled
+from cute_dialect.op.functions.block_scaled import BlockScaled, block_scaled_mm
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.problems.block_scaled import is_block_scaled
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.scaled import (
     EXPONENTS,
@@ -77,8 +78,9 @@ def scaled_mm(
         scale_a, scale_b: f32, or float8_e8m0fnu of torch or ml_dtypes, with any strides.  The shapes are: one element
             (``"tensor"``); (M, 1) and (1, N) (``"row"``); (M, K / 128) and (N / 128, K / 128), rounded up
             (``"block"``); or (M, K / 128) and (N, K / 128) (``"block1x128"``, which ``"block"`` accepts, too).  On
-            sm_120 and sm_121 and the CPU also (M, K / 32) and (N, K / 32) of float8_e8m0fnu (``"block1x32"``), or for
+            sm_100 and later and the CPU also (M, K / 32) and (N, K / 32) of float8_e8m0fnu (``"block1x32"``), or for
             e2m1 (M, K / 16) and (N, K / 16) of e4m3 (``"block1x16"``), or vectors in torch's blocks of 128 x 4.
+            With these two recipes also a pair, such scales and an f32 factor of the whole matrix.
             e4m3 scales are at least 0, because the MMA reads them as unsigned; the interpreter refuses others.
         recipe: one of these names, or one for each operand; default: determined by the shapes.
         bias: a per-column vector.
@@ -93,7 +95,8 @@ def scaled_mm(
         check_keywords("scaled_mm", scaled_mm, run)
     how, tensors = None, list[Any]()
     if device is None and stream is None and not run and not KNOWN.is_traced():
-        given = a, b, out, bias, scale_out, scale_a, scale_b
+        levels = [x if isinstance(x, tuple | list) and len(x) == 2 else (x, None) for x in (scale_a, scale_b)]
+        given = a, b, out, bias, scale_out, *levels[0], *levels[1]
         how, tensors = key_and_arrays((recipe, dtype, fast), given)
         done = KNOWN.again(how, *tensors)
         if done is not None:
@@ -115,10 +118,8 @@ def _scaled(
 ) -> Any:  # fmt: skip
     """Compute a :func:`scaled_mm` that is not cached."""
     if is_block_scaled(a, scale_a, recipe):
-        if scale_out is not None:
-            raise UnsupportedError("scaled_mm: scale_out is not supported with block scales; scale the result instead")
-        operands = (a, b, scale_a, scale_b)
-        return block_scaled_mm("scaled_mm", operands, recipe, bias, out, dtype, device, stream, run)
+        given = BlockScaled(a, b, scale_a, scale_b, recipe, bias, scale_out, dtype)
+        return block_scaled_mm("scaled_mm", given, out, device, stream, run)
     of_a, of_b = check_scaled("scaled_mm", a, b, scale_a, scale_b, recipe)
     dtype = dtype if dtype is not None or out is not None else "bf16"
     of_blocks = of_a.startswith("block")

@@ -342,18 +342,20 @@ class Settings(Tiled):
         self._swizzle: Swizzle | None = None
         self._math_operation = MathOperation.multiply_add
         self._opclass = OpcodeClass.Simt if kinds.a.element == "f32" else OpcodeClass.TensorOp
-        self._accumulator = (
-            _SUMS.get(kinds.a.element, "f32") if element_accumulator is None else checked_element(element_accumulator)
-        )
+        self._accumulator = self._sums() if element_accumulator is None else checked_element(element_accumulator)
         self._operations: dict[object, Any] = {}
         self._scaled: dict[object, Any] = {}  # plans of calls with one factor per matrix
         self._last: Arguments | None = None
         self._check()
 
+    def _sums(self) -> str:
+        """Return the default type of the accumulator."""
+        return _SUMS.get(self.kinds.a.element, "f32")
+
     def _check(self) -> None:
         """Raise OpError if there is no kernel for the plan."""
         asked, element = self.asked(), self.kinds.a.element
-        sums = _SUMS.get(element, "f32")
+        sums = self._sums()
         if asked.accumulator != sums and (
             (asked.accumulator, element) != ("f16", "f16") or not WGMMA.is_allowed(self.chip)
         ):

@@ -73,7 +73,7 @@ def explained(
     asked = asked.of_parts() if td.in_parts else asked
     problem = problem_of(asked, sums[-2], sums[-1], x.shape[-1], prod(batch))
     gpu, sms = here()
-    matrices = {"a": _lies(x), "b": _lies(y), "out": _lies(z)}
+    matrices = {"a": _lies(x, asked.packed, -1), "b": _lies(y, asked.packed, -2), "out": _lies(z)}
     why = "set by the plan's tile_description" if plan.tile_description is not None else ""
     backend = unmeasured(plan.chip)
     if not why and backend is not None and array:
@@ -153,8 +153,11 @@ def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:
     return laid(read(f"{plan}.explain", name, array), wanted.layout, f"{plan}.explain: {name}")
 
 
-def _lies(view: ArrayView) -> Matrix:
-    item = SIZES[view.dtype]
+def _lies(view: ArrayView, packed: int = 1, along: int = -1) -> Matrix:
+    """Return the layout of a matrix. An element of its array is ``packed`` numbers along K, mode ``along``."""
+    item, shape = SIZES[view.dtype], list(view.shape)
+    shape[along] *= packed
+    view = view._replace(shape=tuple(shape))
     (*batch, m, n), (*step, row, column) = view.shape, view.strides
     return Matrix((m, n), (row, column), item, view.pointer % 16, prod(batch), sum(step) if batch else 0)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from cute_dialect.kernels.common.elements import outputs_of
+from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError, named
@@ -30,12 +31,13 @@ from cute_dialect.op.plans.base import replayed
 from cute_dialect.op.plans.gemm import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
+from cute_dialect.op.problems.block_scaled import PACKED, WIDTHS, bytes_of, check_block_scaled, levels_of, scaled_values
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Operands, check_one_device, check_overlap, read
 from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.pycutlass.arguments import visited
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
-from cute_dialect.op.select.backends import WGMMA
+from cute_dialect.op.select.backends import WGMMA, unmeasured
 from cute_dialect.op.select.configurations import KernelRequest, configured, described
 from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, Swizzle, TileDescription
 from cute_dialect.op.select.kernel_choice import OF_BLOCKS, Choice
@@ -56,17 +58,24 @@ if TYPE_CHECKING:  # pragma: no cover
 _BLOCK = 128
 
 
-class ScaledGemm(MatrixPlan):
-    """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of e4m3 and e5m2.
+def _as_bytes(element: object) -> object:
+    """Return the element type of arrays of 4-bit floats, bytes of two; other types are returned unchanged."""
+    return "ui8" if element_name(element) in (*PACKED, FP4) else element
 
-    A and B are contiguous along K, D along rows unless ``layout_D`` is ``column``.
+
+class ScaledGemm(MatrixPlan):
+    """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of 8-bit and 4-bit floats.
+
+    A and B are contiguous along K, D along rows unless ``layout_D`` is ``column``. The MMAs of sm_100 apply the scales
+    of ``block1x32`` (8-bit floats, and float4_e2m1fn_x2) and of ``block1x16`` (float4_e2m1fn_x2).
 
     Args:
         A, B, C, D: arrays, which determine their types, and are the defaults of :meth:`run`.
         recipe: ``tensor``, ``row``, ``block`` or ``block1x128``, or a pair for A and B, as in
-            :func:`cute_dialect.op.scaled_mm`.
+            :func:`cute_dialect.op.scaled_mm`; with ``kernel_cc`` 100, 103 or 110 ``block1x32`` or ``block1x16``.
         fast: True to accumulate all of K in tensor cores, which keep 14 bits; not with block scales.
-        element_scale: ``f32``, or ``float8_e8m0fnu`` with block scales.
+        element_scale: ``f32``, or ``float8_e8m0fnu`` with scales of blocks of 128; ``block1x32`` and ``block1x16`` have
+            one type each.
         element: element of A and B.
         element_A, …, layout_D: element and layout of one operand; D is bf16 by default.
         alpha, beta, chip, kernel_cc: as in :class:`~cute_dialect.op.plans.gemm.Gemm`.
@@ -91,8 +100,13 @@ class ScaledGemm(MatrixPlan):
     ):  # fmt: skip
         of_a, of_b = (recipe, recipe) if isinstance(recipe, str) else recipe
         for one in (of_a, of_b):
-            if one not in RECIPES:
-                raise UnsupportedError(f"{self.call}: recipe {one!r} is not supported; use one of {', '.join(RECIPES)}")
+            if one not in (*RECIPES, *WIDTHS):
+                known = ", ".join((*RECIPES, *WIDTHS))
+                raise UnsupportedError(f"{self.call}: recipe {one!r} is not supported; use one of {known}")
+        if of_a != of_b and (of_a in WIDTHS or of_b in WIDTHS):
+            raise UnsupportedError(
+                f"{self.call}: the recipes {of_a} and {of_b} cannot be combined; use the same one for A and B"
+            )
         if of_a.startswith("block") != of_b.startswith("block"):
             raise UnsupportedError(
                 f"{self.call}: the recipes {of_a} and {of_b} cannot be combined; either both or neither must be per "
@@ -100,8 +114,13 @@ class ScaledGemm(MatrixPlan):
             )
         of_a = of_b if of_a.startswith("block") else of_a  # Both block recipes scale A per 1 x 128 block.
         self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
-        if self.element_scale not in (("f32", EXPONENTS) if self._of_blocks else ("f32",)):
-            wanted = f"f32 or {EXPONENTS}" if self._of_blocks else "f32"
+        kinds = ("f32", EXPONENTS) if self._of_blocks else ("f32",)
+        if of_a in WIDTHS:
+            kinds = (EXPONENTS if WIDTHS[of_a] == 32 else "f8E4M3FN",)
+            self.element_scale = kinds[0] if self.element_scale == "f32" else self.element_scale
+            element, element_A, element_B = (_as_bytes(x) for x in (element, element_A, element_B))
+        if self.element_scale not in kinds:
+            wanted = listed(kinds)
             raise DtypeError(
                 f"{self.call}: element_scale {self.element_scale} is not supported for recipe {of_a}; use {wanted}"
             )
@@ -111,8 +130,11 @@ class ScaledGemm(MatrixPlan):
             element_A, layout_A = element if element_A is None else element_A, layout_A or "row"
         if B is None:
             element_B, layout_B = element if element_B is None else element_B, layout_B or "column"
+        first, second = (
+            bytes_of(x) if of_a in WIDTHS and element_name(getattr(x, "dtype", "")) in PACKED else x for x in (A, B)
+        )
         super().__init__(
-            A, B, C, D, element_A=element_A, element_B=element_B, element_C=element_C, element_D=element_D,
+            first, second, C, D, element_A=element_A, element_B=element_B, element_C=element_C, element_D=element_D,
             layout_A=layout_A, layout_B=layout_B, layout_C=layout_C, layout_D=layout_D, alpha=alpha, beta=beta,
             chip=chip, kernel_cc=kernel_cc,
         )  # fmt: skip
@@ -121,7 +143,18 @@ class ScaledGemm(MatrixPlan):
     def _of_blocks(self) -> bool:
         return self.recipe[0].startswith("block")
 
+    @property
+    def _by_mma(self) -> bool:
+        """True if the MMA applies the scales, those of blocks of 32 or 16 along K."""
+        return self.recipe[0] in WIDTHS
+
+    def _sums(self) -> str:
+        return "f32" if self._by_mma else super()._sums()
+
     def _check(self) -> None:
+        if self._by_mma:
+            self._check_by_mma()
+            return
         a, b, _, d = self.kinds
         for name, kind in (("A", a), ("B", b)):
             if kind.element not in ("f8E4M3FN", "f8E5M2"):
@@ -130,13 +163,29 @@ class ScaledGemm(MatrixPlan):
             raise DtypeError(f"{self.call}: D has dtype {d.element}; it must have {listed(outputs_of(a.element))}")
         if not WGMMA.is_allowed(self.chip) or self._opclass is not OpcodeClass.TensorOp:
             what = f"opclass {self._opclass}" if WGMMA.is_allowed(self.chip) else f"kernel_cc={self.chip}"
-            raise UnsupportedError(f"{self.call}: {what} is not supported; scales need wgmma on sm_90")
+            by_mma = f", those of blocks of 32 or 16 along K ({' and '.join(WIDTHS)}) sm_100, sm_103 or sm_110"
+            raise UnsupportedError(
+                f"{self.call}: {what} is not supported; {self.recipe[0]} scales need wgmma on sm_90{by_mma}"
+            )
         if self._of_blocks and d.layout == "column":
             raise LayoutError(f"{self.call}: D is column-major; block scales need a row-major D")
         super()._check()
 
+    def _check_by_mma(self) -> None:
+        """Raise OpError if there is no kernel for the plan, whose scales the MMA applies."""
+        backend = unmeasured(self.chip)
+        if backend is None or not backend.has_tensor_memory or self._opclass is not OpcodeClass.TensorOp:
+            what = f"kernel_cc={self.chip}" if self._opclass is OpcodeClass.TensorOp else f"opclass {self._opclass}"
+            raise UnsupportedError(
+                f"{self.call}: {what} is not supported for {self.recipe[0]} scales; use kernel_cc=100, 103 or 110, or "
+                "op.scaled_mm on sm_120 and sm_121"
+            )
+        super()._check()
+
     def asked(self, *, batch: bool = False) -> KernelRequest:
         """Return the requirements of its kernels."""
+        if self._by_mma:
+            return super().asked(batch=batch)._replace(sums=self.recipe[0])
         of_blocks = "columns" if self.recipe[1] == "block1x128" else "block"
         sums = of_blocks if self._of_blocks else "" if self.fast else "two"
         return (
@@ -161,6 +210,8 @@ class ScaledGemm(MatrixPlan):
     def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
         """Return the tile of a kernel with the plan's accumulation.  Raises UnsupportedError."""
         asked = self.asked()
+        if self._by_mma:
+            return super()._described(td)
         found = configured(td, asked, self._swizzle)
         wanted = (asked.sums != "", asked.sums in OF_BLOCKS)
         if not isinstance(found, Choice) or (found.config.promote, found.config.scaled) != wanted:
@@ -172,10 +223,11 @@ class ScaledGemm(MatrixPlan):
 
     def _functor(self) -> EpilogueFunctor:
         found = super()._functor()
-        return found if self._of_blocks else EpilogueFunctor(found.element_output, 0, self._accumulator)
+        is_traced = not self._of_blocks or self._traced is not None
+        return found if not is_traced else EpilogueFunctor(found.element_output, 0, self._accumulator)
 
     def _known_visitor(self) -> Traced | None:
-        """Return the epilogue of the last call, or one without C and bias; None with block scales."""
+        """Return the epilogue of the last call, or one without C and bias; None with block scales only."""
         if self._of_blocks or self._traced is not None:
             return self._traced
         shapes = {"tensor": ((1,), (1,)), "row": ((_BLOCK, 1), (1, _BLOCK))}
@@ -196,6 +248,10 @@ class ScaledGemm(MatrixPlan):
         a, b, c, d = (cast("Any", x) for x in self._given(call, *given))
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
+        if self._by_mma:
+            args = {"alpha": None if alpha == 1.0 else alpha, "bias": bias, "scale_out": scale_out}
+            args |= {"beta": beta, "C": c} if beta != 0.0 else {}
+            return self._arguments_by_mma(call, (a, b, c, d), (scale_a, scale_b), args, stream, options)
         found = check_scaled(call, a, b, scale_a, scale_b, self.recipe)
         if found != self.recipe:
             raise ShapeError(
@@ -226,6 +282,51 @@ class ScaledGemm(MatrixPlan):
         x = x._replace(scales=scales)
         return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
 
+    def _arguments_by_mma(
+        self, call: str, given: tuple[Any, Any, Any, Any], scales: tuple[Any, Any], args: dict[str, Any],
+        stream: object, options: CallOptions,
+    ) -> Arguments:  # fmt: skip
+        """Return the checked arguments of a call whose scales the MMA applies.
+
+        Factors of whole matrices and ``scale_out`` are in the epilogue.
+        """
+        a, b, c, d = given
+        alpha, beta, bias = (args.get(name) for name in ("alpha", "beta", "bias"))
+        alpha, beta = 1.0 if alpha is None else alpha, beta or 0.0
+        if beta != 0.0 and c is None:
+            raise ShapeError(f"{call}: beta is {beta}, but C is missing; pass C or beta=0")
+        levels = [levels_of(call, name, x) for name, x in zip(("scale_a", "scale_b"), scales)]
+        (scale_a, whole_a), (scale_b, whole_b) = levels
+        if (element_name(a.dtype) in PACKED) != (self.asked().packed == 2):
+            raise DtypeError(f"{call}: a has dtype {element_name(a.dtype)}; the plan needs {self.kinds.a.element}")
+        scaling = check_block_scaled(call, (a, b, scale_a, scale_b), self.recipe)
+        on_cpu = on_the_cpu(options)
+        a, b = (bytes_of(x) if scaling.packed == 2 else x for x in (a, b))
+        blocks = -(-a.shape[1] * scaling.packed // scaling.width)
+        if blocks % 4:
+            raise ShapeError(
+                f"{call}: K is {a.shape[1] * scaling.packed}, so the blocks of 128 x 4 scales have padding along K; a "
+                f"plan does not clear it, so use a K that is a multiple of {4 * scaling.width}, or op.scaled_mm"
+            )
+        views = []
+        for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
+            if len(scale.shape) != 1:
+                raise ShapeError(
+                    f"{call}: {name} has shape {tuple(scale.shape)}; a plan copies nothing, so pass "
+                    f"{name} in blocks of 128 x 4 (op.scale_blocks), or use op.scaled_mm"
+                )
+            views.append((name, bytes_of(scale)))
+        if (whole_a, whole_b, args["scale_out"]) == (None, None, None):
+            self._traced = None
+            x, d = planned_operands(call, self.kinds, a, b, c, d, alpha=alpha, beta=beta, bias=bias, on_cpu=on_cpu)
+        else:
+            of_all = {"scale_a": whole_a, "scale_b": whole_b} | args
+            traced, of_all = scales_epilogue((a.shape[0], b.shape[1]), of_all, self._activation)
+            seen = visited(call, traced, self.kinds, a, b, d, of_all, on_cpu=on_cpu)
+            self._traced, x, d = traced, seen.operands._replace(alpha=alpha), seen.D
+        x = x._replace(scales=tuple([_read(call, name, scale, x, on_cpu) for name, scale in views]))
+        return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
+
     def run(
         self, A: Array = None, B: Array = None, scale_a: Array = None, scale_b: Array = None, C: Array = None,
         D: Array = None, alpha: float | None = None, beta: float | None = None, *, bias: Array = None,
@@ -236,9 +337,11 @@ class ScaledGemm(MatrixPlan):
 
         Args:
             A, B, C, D: arrays; C is read if ``beta`` is not 0.
-            scale_a, scale_b: scales of the planned recipe; block scales may have any strides.
+            scale_a, scale_b: scales of the planned recipe. Scales of blocks of 128 may have any strides. Those of
+                ``block1x32`` and ``block1x16`` are vectors in blocks of 128 x 4 (:func:`cute_dialect.op.scale_blocks`),
+                without padding along K, or pairs: such a vector, and an f32 factor of the whole matrix.
             bias: per column (N,), or per row (M, 1).
-            scale_out: a number, or an array of one; not with block scales.
+            scale_out: a number, or an array of one; not with scales of blocks of 128.
             alpha, beta, sync, print_module, stream, options: as in :meth:`cute_dialect.op.plans.gemm.Gemm.run`.
 
         Raises:
@@ -261,7 +364,8 @@ class ScaledGemm(MatrixPlan):
 
         usual = not (options or print_module) and stream is None
         how = (self.recipe, self.fast, self.element_scale) if usual else None
-        given = a, b, d, bias, scale_a, scale_b, scale_out
+        levels = [x if isinstance(x, tuple | list) and len(x) == 2 else (x, None) for x in (scale_a, scale_b)]
+        given = a, b, d, bias, *levels[0], *levels[1], scale_out
         found = self._cached_run(how, factors, c, given, launch, replay)
         self._last = found
         if sync:
@@ -287,8 +391,12 @@ class ScaledGemm(MatrixPlan):
         """Return the result of :meth:`run` computed by NumPy in f64, not rounded to D."""
         call = f"{self.call}.reference"
         a, b, c, _ = self._given(call, A, B, C, None)
-        check_scaled(call, a, b, scale_a, scale_b, self.recipe)
         alpha, beta = self._alpha if alpha is None else alpha, self._beta if beta is None else beta
+        if self._by_mma:
+            x, y = scaled_values(call, (a, b, scale_a, scale_b), self.recipe)
+            found = reference(x, y, c, alpha, beta, bias, self._activation)
+            return found if scale_out is None else found * as_f64(scale_out)
+        check_scaled(call, a, b, scale_a, scale_b, self.recipe)
         x, y, of_a, of_b = (as_f64(t) for t in (a, b, scale_a, scale_b))
         if self._of_blocks:
             k, n = y.shape
@@ -317,6 +425,7 @@ class ScaledGemm(MatrixPlan):
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
         """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``."""
         a, b, _, _ = self._given(f"{self.call}.explain", A, B)
+        a, b = (bytes_of(x) if element_name(getattr(x, "dtype", "")) == PACKED[0] else x for x in (a, b))
         return explained(self, a, b, others)
 
     def __repr__(self) -> str:

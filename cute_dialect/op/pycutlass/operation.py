@@ -224,7 +224,8 @@ class GemmOperationUniversal(DescribedOperation):
         if (element_a, element_b) != (self.A.element, self.B.element) and not floats:
             what = f"{self.A.element} and {self.B.element}"
             raise DtypeError(f"Gemm: the math_instruction is for {element_a} and {element_b}; A and B have {what}")
-        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts)
+        scaling = "" if i is None else i.scaling
+        asked = KernelRequest(element_a, element_b, accumulator, self.D.element, *layouts, sums=scaling)
         return asked._replace(has_tma=SIMT.is_allowed(self.chip), chip=self.chip)
 
     def _configure(self, batch: bool, array: bool) -> Configured:

@@ -21,10 +21,11 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.sgemm import RUNGS
 from cute_dialect.kernels.gemm.simt import ExactConfig
-from cute_dialect.kernels.gemm.sm100 import ELEMENTS, TILES, Sm100Config
+from cute_dialect.kernels.gemm.sm100 import ELEMENTS, SCALED_TILES, TILES, Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-from cute_dialect.op.errors import LayoutError, UnsupportedError
+from cute_dialect.kernels.gemm.tcgen05_scales import FP4
+from cute_dialect.op.errors import DtypeError, LayoutError, UnsupportedError
 from cute_dialect.op.select.backends import SM100, SM120, Backend, unmeasured
 from cute_dialect.op.select.descriptions import (
     ONE_SM,
@@ -80,6 +81,10 @@ Configured: TypeAlias = (
 """
 
 
+SCALINGS = {"block1x32": "mx", "block1x16": "nv"}
+"""Recipe of scales that an MMA applies -> its name in kernels."""
+
+
 class KernelRequest(NamedTuple):
     """The requirements of a kernel."""
 
@@ -94,7 +99,8 @@ class KernelRequest(NamedTuple):
     array: bool = False  # matrices are at separate addresses
     math: str = MathOperation.multiply_add
     has_tma: bool = True  # kernels may use TMA
-    sums: str = ""  # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column
+    # "two": two-level accumulation; "block", "columns": block scales per 128 columns or per column; or one of SCALINGS
+    sums: str = ""
     scales: str = "f32"  # type of block scales, f32 or ui8 (exponents)
     chip: int = 90  # compute capability of the plan
 
@@ -102,6 +108,16 @@ class KernelRequest(NamedTuple):
     def element(self) -> str:
         """Name of the operands' types, such as ``f16`` or ``f8E4M3FN_f8E5M2``."""
         return self.element_a if self.element_a == self.element_b else f"{self.element_a}_{self.element_b}"
+
+    @property
+    def scaling(self) -> str:
+        """The scaling of an MMA with block scales, "mx" or "nv"; empty for others."""
+        return SCALINGS.get(self.sums, "")
+
+    @property
+    def packed(self) -> int:
+        """Elements of A or B per element of its array: 2 of 4 bits per byte."""
+        return 2 if self.scaling and self.element_a == "ui8" else 1
 
     @property
     def in_parts(self) -> bool:
@@ -487,7 +503,9 @@ def check_sm100(asked: KernelRequest, call: str = "Gemm") -> None:
     """Raise OpError if the kernels for sm_100 lack the types or layouts of single matrices."""
     chip = _chip_of(asked, SM100)
     a, b = asked.element_a, asked.element_b
-    if not ({a, b} <= {*_BYTES} or (a == b and a in ELEMENTS)):
+    if asked.scaling:
+        _check_scaled_sm100(asked, call, chip)
+    elif not ({a, b} <= {*_BYTES} or (a == b and a in ELEMENTS)):
         raise UnsupportedError(
             f"{call}: no kernel of sm_{chip} multiplies {a} and {b}; use f16 and f16, bf16 and bf16, tf32 and tf32, or "
             f"two of {', '.join(_BYTES)}; or use kernel_cc=80"
@@ -502,20 +520,37 @@ def check_sm100(asked: KernelRequest, call: str = "Gemm") -> None:
             )
 
 
+def _check_scaled_sm100(asked: KernelRequest, call: str, chip: int) -> None:
+    """Raise OpError if the kernels for sm_100 with block scales lack the types or layouts of matrices."""
+    a, b = asked.element_a, asked.element_b
+    if not (a == b == "ui8" or (asked.scaling == "mx" and {a, b} <= {*_BYTES})):
+        floats = f", or two of {', '.join(_BYTES)}" if asked.scaling == "mx" else ""
+        raise DtypeError(
+            f"{call}: A has dtype {a} and B {b}; kernels of sm_{chip} with {asked.sums} scales support "
+            f"float4_e2m1fn_x2 (or ui8 of two elements) for both{floats}"
+        )
+    for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
+        if layout != along_k:
+            raise LayoutError(
+                f"{call}: {name} is {layout}-major, but kernels of sm_{chip} read operands with {asked.sums} scales "
+                "along K only; make it contiguous along K"
+            )
+
+
 def sm100_tiles(asked: KernelRequest) -> list[TileDescription]:
     """Return the tiles of the kernels for sm_100, the largest first; none for pointer arrays.
 
     Raises OpError for types and layouts that the kernels lack.
     """
     check_sm100(asked)
-    if asked.array or asked.sums:
+    if asked.array or (asked.sums and not asked.scaling) or (asked.batch and asked.scaling):
         return []
     a, b = asked.element_a, asked.element_b
-    k = 1024 // BITS[a]
+    k = 1024 // BITS[a] * asked.packed
     found = list[TileDescription]()
-    for m, n in TILES:
+    for m, n in SCALED_TILES if asked.scaling else TILES:
         schedule, cluster = tcgen05_schedule(m)
-        instruction = MathInstruction((m, n, k // 4), a, b, "f32")
+        instruction = MathInstruction((m, n, k // 4), a, b, "f32", scaling=asked.sums if asked.scaling else "")
         found.append(TileDescription((m, n, k), 0, (4, 1, 1), instruction, cluster, kernel_schedule=schedule))
     return found
 
@@ -547,7 +582,7 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
             f"Gemm: warp_count is {list(td.warp_count)}; kernels of sm_{chip} need [4, 1, 1] or none"
         )
     a, b = (i.element_b, i.element_a) if asked.flipped else (i.element_a, i.element_b)
-    a, b = _as_tf32(a), _as_tf32(b)
+    a, b = (FP4, FP4) if asked.packed == 2 else (_as_tf32(a), _as_tf32(b))
     major_a, major_b = asked.majors
     config = Sm100Config(
         a if a == b else f"{a}_{b}",
@@ -560,7 +595,8 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         batch=asked.batch,
         direct=td.epilogue_schedule == "direct",
         chip=f"sm_{chip}a",
-    )
+        scaling=asked.scaling,
+    ).with_accumulators()
     wanted = (m, n, config.depth // 4)
     if k != config.depth or tuple(i.instruction_shape) != wanted:
         raise UnsupportedError(

@@ -192,6 +192,7 @@ class MathInstruction:
     element_accumulator: str
     opcode_class: str = OpcodeClass.TensorOp
     math_operation: str = MathOperation.multiply_add
+    scaling: str = ""  # scales of A and B, "block1x32" or "block1x16"; elements of ui8 are then two floats of 4 bits
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -200,6 +201,8 @@ class MathInstruction:
             put(self, name, checked_element(getattr(self, name), name))
         put(self, "opcode_class", known(OpcodeClass, self.opcode_class, "opclass"))
         put(self, "math_operation", known(MathOperation, self.math_operation, "math_operation"))
+        if self.scaling not in ("", "block1x32", "block1x16"):
+            raise UnsupportedError(f"scaling={self.scaling!r} is not supported; use 'block1x32', 'block1x16' or ''")
 
     @property
     def in_parts(self) -> bool:

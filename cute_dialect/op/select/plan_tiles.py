@@ -11,6 +11,7 @@ import numpy as np
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.split_tf32 import padded
+from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.errors import AlignmentError
 from cute_dialect.op.problems.gemm import without_memory
 from cute_dialect.op.problems.operands import Operands, fits_results, fits_tma
@@ -60,6 +61,8 @@ def problem_of(asked: KernelRequest, m: int, n: int, k: int, matrices: int = 1) 
     """
     element, majors = asked.element, asked.majors
     k = 3 * padded(k) if asked.in_parts else k
+    if asked.packed == 2:
+        element, k = FP4, 2 * k
     if asked.flipped:
         element = "_".join(reversed(element.split("_"))) if asked.element_a != asked.element_b else element
         m, n = n, m
@@ -177,7 +180,8 @@ def _chosen(
     names = [name for name, v in zip("ABDC", (x.a, x.b, x.d, x.c)) if v is not None and not fits_tma(v)]
     what = "N is odd" if not names else f"{', '.join(names)} has an address or row stride that is not a multiple of 16"
     more = "" if not names else " bytes"
-    raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {asked.element}; use mm()")
+    cure = "op.scaled_mm" if asked.scaling else "mm()"
+    raise AlignmentError(f"{call}: {what}{more}, which TMA does not support for {asked.element}; use {cure}")
 
 
 def _is_filled(td: TileDescription, m: int, n: int) -> bool:

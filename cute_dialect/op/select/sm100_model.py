@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.gemm.sm100 import Sm100Config
+from cute_dialect.kernels.gemm.tcgen05_scales import VECTORS
+from cute_dialect.op.select.configurations import SCALINGS
 from cute_dialect.op.select.cost_model import NO_WORK, Work
 from cute_dialect.op.select.kernel_choice import Problem
 
 _GHZ = {"sm_100a": 1.85, "sm_103a": 1.72, "sm_110a": 1.58}
 """Target -> clock that gives the published dense peaks of a B200, a B300 and a Thor with their SMs."""
-FMAS = {32: 2048, 16: 4096, 8: 8192}
+FMAS = {32: 2048, 16: 4096, 8: 8192, 4: 16384}
 """Bits of an element -> multiply-adds per SM and cycle, for tiles of 128 rows; of 64 rows half as many."""
 SHARED, L2, TMEM = 128, 64, 512
 """Bytes per SM and cycle of shared memory, of the L2, and of loads from tensor memory."""
@@ -33,11 +35,11 @@ _STORED = 2.0
 
 def _assumptions(config: Sm100Config) -> str:
     """Return the rates as text."""
-    dram = _DRAM[config.chip]
+    dram, bits = _DRAM[config.chip], BITS[config.element] if config.scaling else 16
     rate = f"{dram / 1e12:g} TB/s of HBM" if dram >= 1e12 else f"{dram / 1e9:g} GB/s of DRAM"
     return (
-        f"{config.processors} SMs at {_GHZ[config.chip]} GHz; per SM and cycle {FMAS[16]} multiply-adds of 16 bits, "
-        f"{SHARED} bytes of shared memory, {L2} of the L2 (as on Hopper); {rate}"
+        f"{config.processors} SMs at {_GHZ[config.chip]} GHz; per SM and cycle {FMAS[bits]} multiply-adds of {bits} "
+        f"bits, {SHARED} bytes of shared memory, {L2} of the L2 (as on Hopper); {rate}"
     )
 
 
@@ -79,8 +81,9 @@ def bounds_of(config: Sm100Config, problem: Problem, work: Work) -> Bounds:
     tiles = -(-p.m // m) * -(-p.n // n) * p.matrices
     each = -(-tiles // (config.processors // config.blocks))
     rows = m // config.blocks
-    bits, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
-    mma = each * max(rows, 128) * n * steps * config.depth / FMAS[bits]
+    width, out = BITS[p.element], BITS[p.output] + work.read + work.written + work.scattered
+    bits = width + 8 / VECTORS[config.scaling] if config.scaling else width  # of an element, with its part of a scale
+    mma = each * max(rows, 128) * n * steps * config.depth / FMAS[width]
     shared = each * (steps * config.stage_bytes + 2 * rows * n * BITS[p.output] / 8) / SHARED
     each_element = max((work.instructions + _STORED) / INSTRUCTIONS + work.specials / SPECIALS, 4 / TMEM)
     stored = p.m * p.n * out  # TMA neither reads nor writes past the end of a matrix.
@@ -113,4 +116,7 @@ def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[s
 
 def bound_of_tile(tile: tuple[int, int], problem: Problem, chip: str) -> float:
     """Return the lower bound of a kernel with a tile (M, N) on a chip, in cycles."""
-    return bounds_of(Sm100Config(problem.element, problem.output, tile=tile, chip=chip), problem, NO_WORK).cycles
+    config = Sm100Config(
+        problem.element, problem.output, tile=tile, chip=chip, scaling=SCALINGS.get(problem.sums, "")
+    ).with_accumulators()
+    return bounds_of(config, problem, NO_WORK).cycles

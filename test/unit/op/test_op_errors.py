@@ -229,8 +229,8 @@ CASES: list[Case] = [
      "scaled_mm: b is of type int; pass an array"),
     (op.scaled_mm, (A8, B8, E8, E8), {"recipe": "block1x16"}, op.UnsupportedError,
      "scaled_mm: recipe='block1x16' is not supported for f8E4M3FN with scales of float8_e8m0fnu; use 'block1x32'"),
-    (op.scaled_mm, (A8, B8, E8, E8B), {"scale_out": 2.0}, op.UnsupportedError,
-     "scaled_mm: scale_out is not supported with block scales; scale the result instead"),
+    (op.scaled_mm, (A8, B8, (E8, E8, E8), E8B), {}, op.ShapeError,
+     "scaled_mm: scale_a has 3 parts; pass (scales of blocks, factor of the matrix)"),
     (op.scaled_mm, (A8, B8, E8, E8B), {"dtype": "f8E4M3FN"}, op.DtypeError,
      "scaled_mm: the result has dtype f8E4M3FN; use one of bf16, f16, f32, that of out"),
     (op.scaled_mm, (A8, B8, E8, E8B), {"bias": half(256)}, op.DtypeError,
@@ -378,8 +378,8 @@ def test_a_gpu_without_block_scales() -> None:
     with pytest.raises(op.UnsupportedError) as e:
         op.scaled_mm(A8, B8, E8, E8B)
     assert str(e.value) == (
-        "scaled_mm: scales of blocks of 32 along K need sm_120 or sm_121, but the GPU is sm_90; use one scale per "
-        'matrix, per row, or per block of 128 along K, or device="cpu"'
+        "scaled_mm: scales of blocks of 32 along K need sm_100, sm_103, sm_110, sm_120 or sm_121, but the GPU is "
+        'sm_90; use one scale per matrix, per row, or per block of 128 along K, or device="cpu"'
     )
 
 

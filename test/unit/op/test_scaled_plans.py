@@ -157,8 +157,8 @@ def of_blocks(**change: Any) -> Callable[[], object]:
 
 
 REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
-    (op.UnsupportedError, "ScaledGemm: recipe 'mx' is not supported; use one of tensor, row, block, block1x128",
-     lambda: row(recipe="mx")),
+    (op.UnsupportedError, "ScaledGemm: recipe 'mx' is not supported; use one of tensor, row, block, block1x128, "
+     "block1x32, block1x16", lambda: row(recipe="mx")),
     (op.UnsupportedError, (
         "ScaledGemm: the recipes row and block cannot be combined; either both or neither must be per block"
     ),

@@ -1,0 +1,237 @@
+"""Scale factors of the GEMM for sm_100: from global to shared to tensor memory, and the MMAs that read them.
+
+The factors of A and B are blocks of 512 bytes, for 128 rows and 4 factors along K: that of row ``m`` and factor ``s``
+is byte ``16 * (m % 32) + 4 * (m // 32) + s``. The blocks along K are adjacent, as in torch and cuBLAS.
+
+TMA loads the blocks of a stage with A and B. Before the MMAs of the stage, the same thread copies each block to 4
+columns of tensor memory, 32 rows per column. There are two sets of columns. A set is written when the MMAs that read it
+two stages before are complete, which the barrier of their stage signals.
+
+    stage of                K     MMAs   blocks of A, and of each 128 columns of B    factors of an MMA
+    mx, 8-bit floats        128   4      1                                            1
+    mx, f4E2M1FN            256   4      2                                            2
+    nv, f4E2M1FN            256   4      4                                            4
+
+A tile whose first column is no multiple of 128 starts inside of a block: its MMAs read the columns of tensor memory
+from that row on.
+"""
+
+# Traced values define operators and attributes that pyright cannot check.
+# pyright: basic, reportOptionalMemberAccess=false
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import cute_dialect.lang as cute
+from cute_dialect.arch.targets import TCGEN05
+from cute_dialect.kernels.gemm.mainloop import Tiles
+from cute_dialect.lang import pipeline
+from cute_dialect.lang.machine.atoms import MmaOp, make_mma_atom
+from cute_dialect.lang.machine.instructions import emit_machine
+from cute_dialect.lang.nvgpu import cpasync, tcgen05
+
+VECTORS = {"mx": 32, "nv": 16}
+"""Scaling -> elements along K that share a scale factor."""
+ROWS, FACTORS, BYTES, COLUMNS = 128, 4, 512, 4
+"""Rows and factors along K of a block, its bytes, and its columns of tensor memory."""
+SETS = 2
+"""Sets of columns of tensor memory. The factors of a stage are copied to one while the MMAs read the other."""
+FP4 = "f4E2M1FN"
+"""Elements of 4 bits, two per byte."""
+_MMAS, _STEP = 4, 32
+"""MMAs of a stage, and bytes of K of an MMA."""
+_ROWS_OF_COLUMN = 32
+"""Rows whose factors a column of tensor memory holds."""
+_LANE = 1 << 16
+"""Elements between two lanes of tensor memory."""
+
+
+class ScaleBlocks(NamedTuple):
+    """Blocks of scale factors of a tile."""
+
+    along_k: int  # blocks of a stage along K
+    of_b: int  # blocks of 128 columns of B that a tile can touch
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of the factors of a stage of a block."""
+        return (1 + self.of_b) * self.along_k * BYTES
+
+    @property
+    def columns(self) -> int:
+        """Columns of tensor memory of a set."""
+        return (1 + self.of_b) * self.along_k * COLUMNS
+
+
+def blocks_of(scaling: str, depth: int, columns: int) -> ScaleBlocks:
+    """Return the blocks of a tile.
+
+    Args:
+        scaling: A key of :data:`VECTORS`.
+        depth: K of a stage.
+        columns: Columns of the tile, a multiple of 64.
+
+    >>> blocks_of("nv", 256, 192), blocks_of("mx", 128, 64).columns
+    (ScaleBlocks(along_k=4, of_b=2), 8)
+    """
+    return ScaleBlocks(depth // VECTORS[scaling] // FACTORS, -(-columns // ROWS))
+
+
+def load_map(
+    factors: cute.Tensor, rows: cute.Int32, blocks: cute.Int32, along_k: int, group: tcgen05.CtaGroup
+) -> tuple[cute.CopyAtom, cute.Tensor]:
+    """Return the TMA atom that loads the blocks of a stage of 128 rows, and its coordinates (row block, K block, i16).
+
+    Args:
+        factors: All factors, as bytes.
+        rows: Number of rows of the matrix.
+        blocks: Number of blocks along K.
+        along_k: Blocks of a stage.
+        group: The blocks whose barrier a load signals; see :func:`~cute_dialect.kernels.gemm.host.load_map`.
+    """
+    words = BYTES // 2
+    layout = cute.make_layout((cute.ceil_div(rows, ROWS), blocks, words), stride=(blocks * words, words, 1))
+    matrix = cute.make_tensor(cute.recast_ptr(factors.iterator, dtype=cute.Uint16), layout)
+    box = (1, along_k, words)
+    stage = cute.make_layout(box, stride=(along_k * words, words, 1))
+    found = cpasync.make_tiled_tma_atom(cpasync.G2S(group), matrix, stage, box)
+    return found.atom, found.tma_tensor
+
+
+class ScaleOperand:
+    """The factors of an operand, A or B, in shared memory.
+
+    Args:
+        load: The TMA atom and its coordinates.
+        stages: Number of stages.
+        rows: Blocks of 128 rows of a stage.
+        along_k: Blocks of a stage along K.
+    """
+
+    def __init__(self, load: tuple[cute.CopyAtom, cute.Tensor], stages: int, rows: int, along_k: int):
+        self.atom, self.coords = load
+        self.rows, self.along_k = rows, along_k
+        self.memory = cute.arch.alloc_smem(cute.Uint16, stages * rows * along_k * BYTES // 2, alignment=128)
+
+    def block(self, stage: cute.Int32, row: int, k: int) -> cute.Pointer:
+        """Return the address of a block of a stage."""
+        return self.memory + (stage * (self.rows * self.along_k) + (row * self.along_k + k)) * (BYTES // 2)
+
+    def fetch(self, stage: cute.Int32, barrier: cute.Pointer, first: cute.Int32, k: cute.Int32 | int) -> None:
+        """Issue the loads of a stage, from row block ``first`` on."""
+        words, tile = BYTES // 2, (1, self.along_k, BYTES // 2)
+        tiles = cute.group_modes(cute.flat_divide(self.coords, tile), 0, 3)
+        for row in cute.range_constexpr(self.rows):
+            layout = cute.make_layout(tile, stride=(self.along_k * words, words, 1))
+            here = cute.group_modes(cute.make_tensor(self.block(stage, row, 0), layout), 0, 3)
+            target, source = cpasync.tma_partition(self.atom, 0, cute.make_layout(1), here, tiles)
+            cute.copy(self.atom, source[None, first + row, k, 0], target, tma_bar_ptr=barrier)
+
+
+@dataclass(frozen=True)
+class ScaledMmaOp(MmaOp):
+    """``tcgen05.mma`` with block scales: 32 bytes of K of A and of B, which are contiguous along K."""
+
+    elements: tuple[str, str]  # types of A and B
+    tile: tuple[int, int]  # M and N of a block, or of a pair of blocks
+    scaling: str  # a key of VECTORS
+    pair: bool = False  # a pair of blocks executes it
+    chip: ClassVar[str] = TCGEN05
+
+    @property
+    def depth(self) -> int:
+        """K of an MMA."""
+        return 64 if self.elements[0] == FP4 else 32
+
+    @property
+    def kind(self) -> str:
+        return "mxf8f6f4" if self.elements[0] != FP4 else {"mx": "mxf4", "nv": "mxf4nvf4"}[self.scaling]
+
+    def atom_text(self) -> str:
+        (m, n), (a, b), sf = self.tile, self.elements, {"mx": "f8E8M0FNU", "nv": "ue4m3"}[self.scaling]
+        pair = ", cta_group = 2" if self.pair else ""
+        return (
+            f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{self.depth}, (f32,{a},{b},f32), A = smem, major = (k, k){pair}, "
+            f"kind = {self.kind}, sf = {sf}, vec = {VECTORS[self.scaling]}>"
+        )
+
+
+class ScaledMmas:
+    """Issue of the copies of scale factors and of the MMAs of a stage, by one thread.
+
+    Args:
+        op: The MMA.
+        operands: A and B in shared memory, (rows, 128 bytes, stages).
+        factors: Those of A and B.
+        memory: The columns of tensor memory of both sets of factors.
+    """
+
+    def __init__(
+        self,
+        op: ScaledMmaOp,
+        operands: Sequence[cute.Tensor],
+        factors: Sequence[ScaleOperand],
+        memory: cute.Pointer,
+    ):
+        self.op, self.atom, self.operands, self.factors, self.memory = op, make_mma_atom(op), operands, factors, memory
+        a, b = factors
+        self.starts = (0, a.along_k * COLUMNS)  # first columns of a set for A and B
+        self.columns = self.starts[1] + b.rows * b.along_k * COLUMNS
+        self.set = cute.Int32(0)
+
+    def accumulator(self, memory: cute.Pointer) -> cute.Tensor:
+        """Return the accumulator at an address."""
+        (m, n), blocks = self.op.tile, 2 if self.op.pair else 1
+        return cute.make_tensor(memory, cute.make_layout((m // blocks, n), stride=(_LANE, 1)))
+
+    def first(self, tiles: Tiles, tile: cute.Int32 | int) -> cute.Int32 | int:
+        """Return the columns of tensor memory before those of the factors of the first column of a tile."""
+        n = self.op.tile[1]
+        return tiles.place(tile).column * n % ROWS // _ROWS_OF_COLUMN if n % ROWS else 0
+
+    def wait(self, consumer: pipeline.PipelineConsumer) -> pipeline.Slot:
+        """Return the next stage when it is full, and the MMAs of two stages before it are complete."""
+        stages = consumer.pipe.num_stages
+        if stages > SETS:  # Otherwise the next stage is full only after those MMAs.
+            index, phase = consumer.state.index, consumer.state.phase
+            wraps = index < SETS
+            index = index + (stages - SETS) if wraps else index - SETS
+            cute.arch.mbarrier_wait(consumer.pipe.empty(index), phase ^ 1 if wraps else phase)
+        return consumer.wait_and_advance()
+
+    def multiply(
+        self, acc: cute.Tensor, stage: cute.Int32, first: cute.Int32 | int, accumulate: cute.Boolean | bool
+    ) -> None:
+        """Copy the factors of a stage to tensor memory, and multiply.
+
+        Args:
+            acc: The accumulator.
+            stage: The stage.
+            first: The result of :meth:`first`.
+            accumulate: Add to the accumulator; otherwise the first MMA overwrites it.
+        """
+        memory = self.memory + self.set * self.columns
+        group = 2 if self.op.pair else None
+        for operand, start in zip(self.factors, self.starts):
+            for k in cute.range_constexpr(operand.along_k):
+                for row in cute.range_constexpr(operand.rows):
+                    target = memory + (start + (k * operand.rows + row) * COLUMNS)
+                    source = operand.block(stage, row, k)
+                    emit_machine("tmem_copy", [target.ssa, source.ssa], cta_group=group)
+        self.set = self.set ^ 1
+        of_mma = self.op.depth // VECTORS[self.op.scaling]
+        (m, n), blocks = self.op.tile, 2 if self.op.pair else 1
+        for i in cute.range_constexpr(_MMAS):
+            tiles, columns = [], []
+            for ring, rows in zip(self.operands, (m // blocks, n // blocks)):
+                at = ring[None, None, stage].iterator + i * _STEP
+                tiles.append(cute.make_tensor(at, cute.make_layout((rows, _STEP), stride=(_MMAS * _STEP, 1))))
+            block, byte = divmod(i * of_mma, FACTORS)
+            for operand, start, offset in zip(self.factors, self.starts, (0, first)):
+                columns.append(memory + (start + block * operand.rows * COLUMNS + offset))
+            operands = [x.ssa for x in (acc, *tiles, *columns)]
+            flag = [cute.Boolean(accumulate).ssa] if i == 0 else []
+            emit_machine(
+                "tcgen05_scaled_mma", [*operands, *flag], accumulate=True, sf_a=byte, sf_b=byte, atom=self.atom.type
+            )

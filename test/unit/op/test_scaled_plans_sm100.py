@@ -1,0 +1,272 @@
+"""``op.ScaledGemm`` with block scales on sm_100: bitwise equal to float64 on the interpreter, choices and errors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from cute_dialect import op
+from cute_dialect.op.execute import kernel_cache
+from cute_dialect.op.functions import block_scaled
+from cute_dialect.op.select.backends import SM100
+from cute_dialect.runtime import driver as cuda
+
+CHECKS: dict[str, Any] = {"device": "cpu", "checks": ("race", "uninit", "oob", "sync", "strict")}
+E4, E5, E8 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.float8_e8m0fnu
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+E2M1 = np.concatenate([E2M1, -E2M1])
+FORMATS: dict[str, tuple[Any, Any, int]] = {
+    "e4m3": (E4, E8, 32), "e5m2": (E5, E8, 32), "mxf4": (np.uint8, E8, 32), "nvf4": (np.uint8, E4, 16),
+}  # fmt: skip
+"""Format -> types of a matrix and of its scales, and the width of a block."""
+
+
+def operand(rng: np.random.Generator, kind: str, rows: int, k: int) -> tuple[Any, Any, Any]:
+    """Return a matrix whose rows are 16-byte aligned, its scales, and the scaled values."""
+    element, scale, width = FORMATS[kind]
+    size = k // 2 if element is np.uint8 else k
+    x = np.zeros((rows, -(-size // 16) * 16), element)[:, :size]
+    if element is np.uint8:
+        x[:] = rng.integers(0, 256, x.shape)
+        values = E2M1[np.stack([x & 15, x >> 4], -1)].reshape(rows, k)
+    else:
+        x[:] = rng.integers(-4, 5, x.shape)
+        values = x.astype(np.float64)
+    scales = np.exp2(rng.integers(-2, 3, (rows, -(-k // width)))).astype(scale)
+    return x, scales, values * scales.astype(np.float64).repeat(width, 1)[:, :k]
+
+
+def plan_of(kinds: tuple[str, str], **more: Any) -> op.ScaledGemm:
+    """Return the plan of two formats."""
+    elements = [{"e4m3": "f8E4M3FN", "e5m2": "f8E5M2"}.get(kind, "float4_e2m1fn_x2") for kind in kinds]
+    recipe = f"block1x{FORMATS[kinds[0]][2]}"
+    more = {"kernel_cc": 100, "element_D": "f32", **more}
+    return op.ScaledGemm(element_A=elements[0], element_B=elements[1], recipe=recipe, **more)
+
+
+@pytest.mark.end_to_end
+def test_two_levels_of_nvfp4() -> None:
+    """Scales of blocks, factors of the matrices, a bias and a factor of the result."""
+    rng, (m, n, k) = np.random.default_rng(0), (24, 40, 128)
+    (a, sa, wa), (b, sb, wb) = (operand(rng, "nvf4", rows, k) for rows in (m, n))
+    bias, of_a, of_b = rng.integers(-3, 4, n).astype(np.float32), np.float32([0.5]), np.float32([4])
+    given = a, b.T, (op.scale_blocks(sa), of_a), (op.scale_blocks(sb), of_b)
+    plan = plan_of(("nvf4", "nvf4"))
+    found = plan.run(*given, bias=bias, scale_out=np.float32([0.25]), **CHECKS)
+    assert np.array_equal(found.D, (2 * (wa @ wb.T) + bias) * 0.25)
+    assert np.array_equal(found.D, plan.reference(*given, bias=bias, scale_out=np.float32([0.25])))
+    assert found.sources()[0].name.startswith("f4E2M1FN-f32-kk-128x64x256-7-sm100-nv-")
+
+
+RANDOM = 2117
+"""Seed of the random problems."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(40))
+def test_random_problems(number: int) -> None:
+    """Random formats, sizes, tiles of one block and of pairs, results, epilogues and schedules. Sums are exact."""
+    rng = np.random.default_rng([RANDOM, number])
+    kinds = [("e4m3", "e5m2"), ("e4m3", "e4m3"), ("e5m2", "e4m3"), ("mxf4", "mxf4"), ("nvf4", "nvf4")][rng.integers(5)]
+    output = str(rng.choice(["f16", "bf16", "f32"]))
+    m, n, k = (int(x) for x in rng.integers(1, (400, 300, 900)))
+    k = -(-k // 128) * 128 if kinds[0] != "nvf4" else -(-k // 64) * 64  # A plan reads scales without padding along K.
+    tile = [None, (256, 128), (256, 192), (256, 64), (128, 192), (128, 256)][rng.integers(6)]
+    layout = str(rng.choice(["row", "column"]))
+    (a, sa, wa), (b, sb, wb) = (operand(rng, kind, rows, k) for kind, rows in zip(kinds, (m, n)))
+    plan = plan_of(kinds, element_D=output, layout_D=layout)
+    if tile is not None:
+        depth = 128 if kinds[0] in ("e4m3", "e5m2") else 256
+        plan.tile_description = {"threadblock_shape": [*tile, depth]}
+        plan.tile_description = {"epilogue_schedule": "direct"}
+    options: dict[str, Any] = {"schedule": ["round-robin", "reverse", "adversarial", "random"][rng.integers(4)]}
+    wanted, factors = wa @ wb.T, [None, None]
+    if rng.integers(2):
+        factors = [np.float32([x]) for x in rng.choice([0.5, 2.0, 4.0], 2)]
+        wanted = wanted * float(factors[0][0]) * float(factors[1][0])
+    if rng.integers(2):
+        options["bias"] = rng.integers(-3, 4, n).astype(np.float32)
+        wanted = wanted + options["bias"]
+    if rng.integers(2):
+        options["scale_out"] = np.float32([0.5])
+        wanted = wanted * 0.5
+    scales = [s if f is None else (s, f) for s, f in zip((op.scale_blocks(sa), op.scale_blocks(sb)), factors)]
+    found = plan.run(a, b.T, *scales, **options, **CHECKS)
+    assert np.array_equal(np.asarray(found.D), wanted.astype(np.float32).astype(found.D.dtype))
+    assert found.D.flags.c_contiguous or layout == "column"
+
+
+@pytest.mark.slow
+def test_torch_tensors_and_other_epilogues() -> None:
+    """4-bit floats of torch, alpha, beta and C, and an activation."""
+    torch = pytest.importorskip("torch")
+    rng, (m, n, k) = np.random.default_rng(3), (40, 24, 128)
+    (a, sa, wa), (b, sb, wb) = (operand(rng, "nvf4", rows, k) for rows in (m, n))
+    a, b = (torch.from_numpy(np.ascontiguousarray(x)).view(torch.float4_e2m1fn_x2) for x in (a, b))
+    scales = [op.scale_blocks(torch.from_numpy(s.view(np.uint8)).view(torch.float8_e4m3fn)) for s in (sa, sb)]
+    c = torch.from_numpy(rng.integers(-3, 4, (m, n)).astype(np.float32))
+    plan = plan_of(("nvf4", "nvf4"))
+    plan.activation = "relu"
+    found = plan.run(a, b.t(), *scales, C=c, alpha=0.5, beta=2.0, **CHECKS)
+    assert np.array_equal(found.D.numpy(), np.maximum(0.5 * (wa @ wb.T) + 2 * c.numpy(), 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "extents"), [("e4m3", (70, 205, 300)), ("mxf4", (40, 24, 96)), ("nvf4", (1, 8, 40))])
+def test_calls_on_such_a_gpu(kind: str, extents: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """``op.scaled_mm`` with the kernels for a GPU of sm_100, for any layout of the scales and any alignment."""
+    launched: list[str] = []
+
+    def of_sm100(*_: object) -> object:
+        launched.append("sm_100")
+        return SM100
+
+    monkeypatch.setattr(block_scaled, "_backend_of", of_sm100)
+    rng, (m, n, k) = np.random.default_rng(5), extents
+    (a, sa, wa), (b, sb, wb) = (operand(rng, kind, rows, k) for rows in (m, n))
+    bias = rng.integers(-3, 4, n).astype(np.float32)
+    for scales in ((sa, sb), (op.scale_blocks(sa), sb)):
+        found = op.scaled_mm(a, b.T, *scales, bias=bias, dtype="f32", **CHECKS)
+        assert np.array_equal(found, wa @ wb.T + bias)
+    whole = np.float32([0.5])
+    found = op.scaled_mm(a, b.T, (sa, whole), (sb, whole), scale_out=2.0, dtype="f16", **CHECKS)
+    assert np.array_equal(found, (0.5 * (wa @ wb.T)).astype(np.float16)) and len(launched) == 3
+
+
+class Compiled(Exception):
+    """Raised in place of compiling a kernel."""
+
+
+@pytest.mark.parametrize(
+    ("capability", "kernel"),
+    [((10, 0), "sm100-nv-sm_100a"), ((10, 3), "sm103-nv-sm_103a"), ((11, 0), "sm110-nv-sm_110a"), ((12, 1), "sm121")],
+)
+def test_kernels_of_a_gpu(capability: tuple[int, int], kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call has the kernel for the GPU of its arrays."""
+
+    def compiling(name: str, *_: object, chip: str, **__: object) -> None:
+        raise Compiled(f"{name}-{chip}")
+
+    monkeypatch.setattr(kernel_cache, "load_or_compile", compiling)
+    monkeypatch.setattr(cuda, "driver", lambda: SimpleNamespace(capability=lambda number: capability))
+    rng = np.random.default_rng(6)
+    (a, sa, _), (b, sb, _) = (operand(rng, "nvf4", 64, 128) for _ in "ab")
+    with pytest.raises(Compiled, match=kernel):
+        op.scaled_mm(a, b.T, sa, sb)
+
+
+@pytest.mark.slow
+def test_a_saved_plan(tmp_path: Path) -> None:
+    rng, (m, n, k) = np.random.default_rng(4), (40, 24, 128)
+    (a, sa, wa), (b, sb, wb) = (operand(rng, "e4m3", rows, k) for rows in (m, n))
+    given, plan = (a, b.T, op.scale_blocks(sa), op.scale_blocks(sb)), plan_of(("e4m3", "e4m3"))
+    plan.run(*given, **CHECKS)
+    loaded = op.load(plan.save(tmp_path / "plan"))
+    assert isinstance(loaded, op.ScaledGemm) and loaded.recipe == ("block1x32", "block1x32")
+    assert np.array_equal(loaded.run(*given, device="cpu").D, wa @ wb.T)
+
+
+def test_explanation() -> None:
+    """The budgets and static bounds of a plan, with the rates of the elements."""
+    lines = str(plan_of(("nvf4", "nvf4"), element_D="bf16").explain((4096, 2048), (2048, 4096))).splitlines()
+    assert lines[0] == "ScaledGemm on sm_100a: M 4096, N 4096, K 4096, f4E2M1FN to bf16, majors k and k"
+    assert lines[2] == "  status    assembled and interpreted, never run on the chip"
+    assert re.match(r"  blocks    128 of \d+ bytes of shared memory, 512 of 512 columns of tensor memory", lines[3])
+    assert "137 GFLOP, 50.3 MB" in lines[4] and "16384 multiply-adds of 4 bits" in lines[-1]
+    text = str(plan_of(("e4m3", "e5m2"), kernel_cc=110).explain((512, 512), (512, 512)))
+    assert text.startswith("ScaledGemm on sm_110a: M 512, N 512, K 512, f8E4M3FN_f8E5M2 to f32")
+    assert "8192 multiply-adds of 8 bits" in text
+
+
+@pytest.mark.parametrize("scales", [(8, 3), (130, 5), (256, 8)], ids=str)
+def test_scale_blocks(scales: tuple[int, int]) -> None:
+    """Row m and scale s are at byte 16 * (m % 32) + 4 * (m // 32) + s of a block; the padding is 0."""
+    rows, blocks = scales
+    x = np.random.default_rng(0).integers(1, 127, scales).astype(np.uint8).view(E4)
+    found = op.scale_blocks(x)
+    assert found.dtype == x.dtype and found.shape == (-(-rows // 128) * -(-blocks // 4) * 512,)
+    m, s = np.indices(scales)
+    at = (m // 128 * -(-blocks // 4) + s // 4) * 512 + 16 * (m % 32) + 4 * (m % 128 // 32) + s % 4
+    assert np.array_equal(found.view(np.uint8)[at], x.view(np.uint8))
+    assert np.count_nonzero(found.view(np.uint8)) == x.size
+
+
+CALLS: dict[str, tuple[dict[str, Any], str]] = {
+    "a matrix of scales": (
+        {"scale_a": np.ones((8, 4), E8)},
+        "ScaledGemm.run: scale_a has shape (8, 4); a plan copies nothing, so pass scale_a in blocks of 128 x 4 "
+        "(op.scale_blocks), or use op.scaled_mm",
+    ),
+    "padding along K": (
+        {"A": np.ones((8, 96), E4), "B": np.ones((8, 96), E4).T},
+        "ScaledGemm.run: K is 96, so the blocks of 128 x 4 scales have padding along K; a plan does not clear it, so "
+        "use a K that is a multiple of 128, or op.scaled_mm",
+    ),
+    "three levels": (
+        {"scale_a": (1, 2, 3)},
+        "ScaledGemm.run: scale_a has 3 parts; pass (scales of blocks, factor of the matrix)",
+    ),
+    "a number": (
+        {"scale_a": (np.ones(512, E8), 2.0)},
+        "ScaledGemm.run: scale_a[1] is of type float; pass an array of one f32",
+    ),
+    "a factor of f16": (
+        {"scale_a": (np.ones(512, E8), np.ones(1, np.float16))},
+        "ScaledGemm.run: scale_a[1], the factor of the matrix, has dtype f16; pass f32",
+    ),
+    "factors of rows": (
+        {"scale_b": (np.ones(512, E8), np.ones(8, np.float32))},
+        "ScaledGemm.run: scale_b[1] has shape (8,); pass one element, the factor of the matrix",
+    ),
+    "no C": ({"beta": 1.0}, "ScaledGemm.run: beta is 1.0, but C is missing; pass C or beta=0"),
+    "4-bit floats": (
+        {"A": np.ones((8, 64), np.uint8), "B": np.ones((8, 64), np.uint8).T},
+        "ScaledGemm.run: a has dtype ui8; the plan needs f8E4M3FN",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_refused_calls(name: str) -> None:
+    changes, message = CALLS[name]
+    given = {"A": np.ones((8, 128), E4), "B": np.ones((8, 128), E4).T}
+    given |= {"scale_a": np.ones(512, E8), "scale_b": np.ones(512, E8), **changes}
+    with pytest.raises(op.OpError) as raised:
+        plan_of(("e4m3", "e4m3")).run(**given, device="cpu")
+    assert str(raised.value) == message
+
+
+PLANS: dict[str, tuple[dict[str, Any], str]] = {
+    "of sm_90": (
+        {"kernel_cc": 90},
+        "kernel_cc=90 is not supported for block1x32 scales; use kernel_cc=100, 103 or 110, or op.scaled_mm on sm_120",
+    ),
+    "two recipes": ({"recipe": ("block1x32", "tensor")}, "the recipes block1x32 and tensor cannot be combined; use"),
+    "unknown": ({"recipe": "block1x64"}, "recipe 'block1x64' is not supported; use one of tensor, row, block"),
+    "of floats": ({"element_A": "f16"}, "A has dtype f16 and B f8E4M3FN; kernels of sm_100 with block1x32 scales"),
+    "bytes of nv": ({"recipe": "block1x16"}, "with block1x16 scales support float4_e2m1fn_x2 (or ui8 of two elements"),
+    "M-major": ({"layout_A": "column"}, "A is column-major, but kernels of sm_100 read operands with block1x32 scales"),
+    "scales of f8": (
+        {"element_scale": "f8E4M3FN"},
+        "element_scale f8E4M3FN is not supported for recipe block1x32; use",
+    ),
+    "coarse": (
+        {"recipe": "tensor"},
+        "kernel_cc=100 is not supported; tensor scales need wgmma on sm_90, those of blocks of 32 or 16 along K",
+    ),
+    "result": ({"element_D": "f8E4M3FN"}, "D is f8E4M3FN; kernels of sm_100 support f16, bf16 or f32 for D"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_refused_plans(name: str) -> None:
+    changes, message = PLANS[name]
+    given = {"element_A": "f8E4M3FN", "element_B": "f8E4M3FN", "recipe": "block1x32", "kernel_cc": 100, **changes}
+    with pytest.raises(op.OpError, match=re.escape(message)):
+        op.ScaledGemm(**given)
