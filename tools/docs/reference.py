@@ -590,7 +590,8 @@ PAGES: Mapping[str, Page] = {
         "Operations",
         "`from cute_dialect import op`. The guide is [operations.md](../operations.md).",
         (
-            _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled", "functions.block_scaled"),
+            _op("Matrix multiplication", "functions.gemm", "functions.gemm_array", "functions.scaled",
+                "functions.block_scaled"),
             _op("GEMM with packed and sparse weights", "functions.packed_weights", "functions.sparse_weights",
                 "problems.compressed_weights"),
             _op("Grouped GEMM", "functions.grouped"),

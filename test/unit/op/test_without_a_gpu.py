@@ -131,8 +131,8 @@ CALLS |= {name: partial(getattr(op, name), ROWS, ROWS) for name in OF_TWO}
 CALLS |= {"clamp": partial(op.clamp, ROWS, 0.0, 1.0), "where": partial(op.where, ROWS > 0, ROWS, ROWS)}
 
 COMPUTE_NOTHING = {
-    "attention_dropout_mask", "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch", "scale_blocks",
-    "tune",
+    "attention_dropout_mask", "choose", "explain", "get_allocated_size", "get_memory_pool", "load", "prefetch",
+    "scale_blocks", "tune",
 }  # fmt: skip
 """Public functions that launch no kernel, and ``tune``, which accepts only torch tensors on a GPU."""
 
