@@ -299,8 +299,6 @@ def launch(
     A: cute.Tensor,
     B: cute.Tensor,
     C: cute.Tensor,
-    scale_a: cute.Tensor | None = None,
-    scale_b: cute.Tensor | None = None,
     source: cute.Tensor | None = None,
     bias: cute.Tensor | None = None,
     alpha: cute.Float32 | None = None,
@@ -308,16 +306,42 @@ def launch(
     operands: object = None,
     config: cute.Constexpr[Sm100Config] = DEFAULT,
 ):
-    """Launch persistent blocks, at most one per multiprocessor.
+    """Launch persistent blocks, at most one per multiprocessor. The arguments after C belong to the epilogue."""
+    _launch(A, B, C, (None, None), Addends(source, bias, alpha, beta, operands), config)
+
+
+@cute.jit(name="launch", options=f"--gpu-arch {CHIP}")
+def launch_scaled(
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    scale_a: cute.Tensor,
+    scale_b: cute.Tensor,
+    addends: Mapping[str, object] | None = None,
+    config: cute.Constexpr[Sm100Config] = DEFAULT,
+):
+    """Launch persistent blocks, at most one per multiprocessor, with scale factors of A and B.
 
     Args:
-        A, B, C: Matrices, or batches of them, in the layouts of the configuration; bytes of two f4E2M1FN.
-        scale_a, scale_b: Scale factors of a configuration with ``scaling``, as the bytes of blocks of 128 rows x 4.
-        source, bias, alpha, beta, operands: Arguments of the epilogue.
-        config: The kernel.
+        A, B, C: Matrices (M, K), (N, K) and (M, N); f4E2M1FN matrices are bytes (M, K/2) and (N, K/2).
+        scale_a, scale_b: The bytes of the factors in blocks of 128 rows x 4; see
+            :mod:`cute_dialect.kernels.gemm.tcgen05_scales`.
+        addends: Arguments of the epilogue by name: ``source``, ``bias``, ``alpha``, ``beta`` and ``operands``.
+        config: The kernel; its ``scaling`` is "mx" or "nv".
     """
+    _launch(A, B, C, (scale_a, scale_b), Addends(**(addends or {})), config)
+
+
+def _launch(
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    scales: tuple[cute.Tensor | None, cute.Tensor | None],
+    addends: Addends,
+    config: Sm100Config,
+) -> None:
     config.check()
-    c, addends = config.base, Addends(source, bias, alpha, beta, operands)
+    c = config.base
     C = with_modes(c, C)
     check_arguments(c, A, B, C, addends._asdict() | {"places": None})
     extents = extents_of(C)
@@ -342,7 +366,7 @@ def launch(
         matrices=extents[2] if c.batch else None,
     )
     mma = None if config.scaling else tiled_mma(config, A, B)
-    factors = scale_maps(config, A, B, (scale_a, scale_b), group)
+    factors = scale_maps(config, A, B, scales, group)
     steps = cute.ceil_div(A.shape[1], k)
     outputs = Outputs(stores, beside_maps(c, addends), C if c.direct else None)
     gemm(loads, factors, outputs, mma, rings, raster, steps, addends, config).launch(
@@ -601,5 +625,6 @@ def sm100_gemm_text(config: Sm100Config | None = None) -> cute.Compiled:
     align = ["align<16>"] * 2 + [f"align<{BITS[c.output] // 8 if c.direct else 16}>"]
     matrices = [cute.Tensor[number(e), *x] for e, x in zip(elements_of(c), zip(layouts_of(c), align))]
     factors = cute.Tensor[cute.Uint8, "?:1", "align<16>"]
-    scales = {"scale_a": factors, "scale_b": factors} if config.scaling else {}
-    return cute.trace(launch, *matrices, **scales, **arguments_of(c), config=config)
+    if config.scaling:
+        return cute.trace(launch_scaled, *matrices, factors, factors, addends=arguments_of(c), config=config)
+    return cute.trace(launch, *matrices, **arguments_of(c), config=config)

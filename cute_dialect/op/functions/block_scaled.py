@@ -10,7 +10,8 @@ Scales in the other layout are copied first. The interpreter runs the kernel of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -62,7 +63,7 @@ class _Extras(NamedTuple):
     """The epilogue of a call."""
 
     epilogue: Epilogue
-    operands: tuple[Any, ...]  # arrays and numbers that a kernel takes after the scales
+    operands: tuple[Array | Factor, ...]  # arrays and numbers that a kernel takes after the scales
 
 
 def block_scaled_mm(
@@ -133,7 +134,7 @@ def scale_blocks(scales: Array) -> Array:
     return as_blocks(bytes_of(scales), *scales.shape).view(scales.dtype)
 
 
-def _of_no_products(y: Any, args: dict[str, Any]) -> Any:
+def _of_no_products(y: Array, args: Mapping[str, Array | Factor]) -> Array:
     """Fill a result whose K is 0."""
     y[...] = 0 if args["bias"] is None else args["bias"]
     if args["scale_out"] is not None:
@@ -141,7 +142,7 @@ def _of_no_products(y: Any, args: dict[str, Any]) -> Any:
     return y
 
 
-def _extras_of(call: str, args: dict[str, Any], one: RowCall, y: Any) -> _Extras:
+def _extras_of(call: str, args: Mapping[str, Array | Factor], one: RowCall, y: Array) -> _Extras:
     """Return the epilogue of a call: a bias alone, or a graph with the factors of matrices and of the result."""
     if all([args[name] is None for name in ("scale_a", "scale_b", "scale_out")]):
         bias = one.vector("bias")
@@ -149,7 +150,7 @@ def _extras_of(call: str, args: dict[str, Any], one: RowCall, y: Any) -> _Extras
     shape = tuple(y.shape)
     traced, found = scales_epilogue(shape, args)
 
-    def no_other(shape: tuple[int, ...], element: str) -> Any:
+    def no_other(shape: tuple[int, ...], element: str) -> Array:
         raise AssertionError(f"{call}: the epilogue has one result, not one of {shape} {element}")
 
     made = bound(traced, found, y, shape, no_other)
@@ -159,7 +160,7 @@ def _extras_of(call: str, args: dict[str, Any], one: RowCall, y: Any) -> _Extras
     )
 
 
-def _check_signs(call: str, name: str, scales: Any) -> None:
+def _check_signs(call: str, name: str, scales: Array) -> None:
     """Raise ArgumentError if an e4m3 scale has a sign.  The MMA reads the scales as unsigned (ue4m3)."""
     values = np.asarray(scales)
     signed = np.argwhere(values & 0x80)

@@ -283,7 +283,8 @@ class ScaledGemm(MatrixPlan):
         return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
 
     def _arguments_by_mma(
-        self, call: str, given: tuple[Any, Any, Any, Any], scales: tuple[Any, Any], args: dict[str, Any],
+        self, call: str, given: tuple[Array, Array, Array, Array], scales: tuple[Array, Array],
+        args: dict[str, Array | Factor],
         stream: object, options: CallOptions,
     ) -> Arguments:  # fmt: skip
         """Return the checked arguments of a call whose scales the MMA applies.

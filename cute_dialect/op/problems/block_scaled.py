@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -127,7 +127,7 @@ def check_block_scaled(call: str, operands: tuple[Array, Array, Array, Array], r
     return scaling
 
 
-def levels_of(call: str, name: str, scale: Any) -> tuple[Any, Any]:
+def levels_of(call: str, name: str, scale: Array) -> tuple[Array, Array]:
     """Return the scales of blocks and the factor of the whole matrix, None if ``scale`` is no pair.
 
     Raises DtypeError, ShapeError.
@@ -212,12 +212,12 @@ def scaled_values(
     return found[0], found[1].T
 
 
-def _on_host(x: Array) -> NDArray[Any]:
+def _on_host(x: Array) -> Array:
     x = x.detach().cpu().numpy() if hasattr(x, "detach") else x.get() if hasattr(x, "get") else x
     return np.ascontiguousarray(x)
 
 
-_FLOATS: Mapping[str, Any] = {
+_FLOATS: Mapping[str, type] = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
     "f8E5M2": ml_dtypes.float8_e5m2,
     EXPONENTS: ml_dtypes.float8_e8m0fnu,
