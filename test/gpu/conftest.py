@@ -1,4 +1,4 @@
-"""Fixtures for tests that need an NVIDIA GPU. Without a GPU each test is skipped once, with a reason (``-rs``)."""
+"""Fixtures for tests that need an NVIDIA GPU. Without a GPU each module is skipped once, with a reason (``-rs``)."""
 
 from __future__ import annotations
 
@@ -27,18 +27,24 @@ def no_gpu() -> str | None:
 
 
 class NotRun(pytest.Item):
-    """A test that is skipped because the machine has no suitable GPU."""
+    """The tests of a module, which are skipped because the machine has no suitable GPU."""
 
     def runtest(self) -> None:
         """Skip with the reason."""
         pytest.skip(str(no_gpu()))
 
 
-def pytest_pycollect_makeitem(collector: pytest.Module, name: str) -> pytest.Item | None:
-    """Collect one skipped item per test if the test cannot run, instead of its thousands of cases."""
-    if name.startswith("test_") and no_gpu() is not None:
-        return NotRun.from_parent(collector, name=name)
-    return None
+class NotImported(pytest.Module):
+    """A test module that cannot run here: one skipped item, without the time of importing the module."""
+
+    def collect(self) -> list[NotRun]:
+        """Return the skipped item."""
+        return [NotRun.from_parent(self, name="needs_a_gpu")]
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Collect one skipped item per module if its tests cannot run, instead of its thousands of cases."""
+    return NotImported.from_parent(parent, path=module_path) if no_gpu() is not None else None
 
 
 @pytest.fixture(scope="session")

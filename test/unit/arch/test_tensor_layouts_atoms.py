@@ -70,6 +70,7 @@ def same_function(ours: Layout, other: object) -> None:
         assert evaluate(v, values) == other(0, v)  # type: ignore[operator]
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_atoms(name: str) -> None:
     other = THEIRS[name]

@@ -408,6 +408,7 @@ def test_roofline_bound_of_a_run() -> None:
     assert copied.bound == "memory" and "no floating-point operation" in draw_roofline(copied).svg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["ptxas", "nvdisasm"])
 def test_without_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """Without ptxas or nvdisasm, the pane of machine code reports it and the other panes are complete."""

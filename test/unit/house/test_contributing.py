@@ -111,6 +111,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # The test runs programs.
 def test_a_pass_is_a_file_and_a_pipeline(tmp_path: Path) -> None:
     (tmp_path / "count_ops.py").write_text(PASS)

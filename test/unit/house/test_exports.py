@@ -69,6 +69,7 @@ def test_star_import_and_dir_match_the_stub(package: str) -> None:
     assert sorted(found.keys() - {"__builtins__"}) == dir(import_module(package)) == sorted(stub(package))
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize("package", PACKAGES)
 def test_packages_import_lazily(package: str) -> None:
     start = f"'{package}.'"

@@ -117,6 +117,7 @@ def test_commands(block: str, folder: Path) -> None:
             assert out == run("cute-run test/examples/layouts.mlir --host", folder)
 
 
+@pytest.mark.slow
 def test_cute_check_prints_the_output_of_the_page(folder: Path) -> None:
     command = "cute-check examples/hello.py test/examples/gemm_sm90.mlir"
     said = run(f"{command} 2>&1", folder)

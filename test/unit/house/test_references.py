@@ -15,6 +15,7 @@ FILES = sorted(
     file for folder in ("cute_dialect", "passes", "pipelines", "tools") for file in (ROOT / folder).rglob("*.py")
 )
 ROLE = re.compile(r":(?:mod|class|func|data|meth|attr|exc|obj):`~?!?([\w.]+)`")
+CLASS = re.compile(r"^ *class (\w+)", re.M)
 FILE = re.compile(r"``((?:\w+/)*\w+\.py)``")
 
 
@@ -53,17 +54,19 @@ def _instance_attributes(found: object) -> set[str]:
     return set(re.findall(r"self\.(\w+)", source))
 
 
+@cache
+def imported_names(text: str) -> set[str]:
+    """Return the names that the ``from`` imports of a module define."""
+    return {a.asname or a.name for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ImportFrom) for a in n.names}
+
+
 def referred(file: Path) -> list[str]:
     """Return the references of a file that do not resolve."""
     text, module, lost = file.read_text(), module_name(file), list[str]()
-    tree = ast.parse(text)
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    scopes = [module, *[f"{module}.{node.name}" for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]]
-    imported = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
+    scopes = [module, *[f"{module}.{name}" for name in CLASS.findall(text)]]
     for match in ROLE.finditer(text):
         name = match[1]
-        if name.split(".")[0] in imported:
-            continue
         if name.startswith("."):
             dots = len(name) - len(name.lstrip("."))
             tried = [".".join([*package.split(".")[: len(package.split(".")) - dots + 1], name.lstrip(".")])]
@@ -71,7 +74,7 @@ def referred(file: Path) -> list[str]:
             tried = [name]
         else:
             tried = [*[f"{scope}.{name}" for scope in scopes], name]
-        if not any(map(resolves, tried)):
+        if not any(map(resolves, tried)) and name.split(".")[0] not in imported_names(text):
             lost.append(f"{file.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}: {match[0]}")
     for match in FILE.finditer(text):
         places = (file.parent, file.parent.parent, ROOT, ROOT / "cute_dialect", ROOT / "test")

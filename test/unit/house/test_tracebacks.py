@@ -141,6 +141,7 @@ def test_ipython_prints_short_tracebacks(tmp_path: Path) -> None:
     assert lines[-1].endswith(str(error))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_pytest_shows_the_users_frames_of_op(tmp_path: Path) -> None:
     path = tmp_path / "test_wrong.py"

@@ -18,6 +18,7 @@ print(cute_dialect.passes.__file__, module.kernel("add"))
 """
 
 
+@pytest.mark.slow
 def test_a_checkout_without_symlinks(tmp_path: Path) -> None:
     command = ["git", "-c", "core.symlinks=false", "checkout-index", "-q", "--all", f"--prefix={tmp_path}/"]
     if not (ROOT / ".git").exists():

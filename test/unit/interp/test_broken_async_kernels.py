@@ -333,6 +333,7 @@ def error_of(b: Broken, schedule: str) -> InterpError:
     return e.value
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("b", [*CORPUS, *MULTICASTS], ids=lambda b: f"{b.kernel}: {b.name}")
 def test_broken(b: Broken, schedule: str) -> None:
@@ -381,6 +382,7 @@ def test_write_after_the_end() -> None:
     )
 
 
+@pytest.mark.sample(every=5)
 @pytest.mark.parametrize("access", REMOTE)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_access_to_a_block_that_may_have_ended(access: str, schedule: str) -> None:

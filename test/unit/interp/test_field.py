@@ -145,6 +145,7 @@ def test_a_convolution_equals_its_reference() -> None:
         cute.testing.assert_equivalent(f, reference, [(x.T, w.T, y.T)])
 
 
+@pytest.mark.slow
 def test_a_difference_names_element_and_term() -> None:
     def drops_last_k(a: FieldArray, b: FieldArray, c: FieldArray) -> None:
         c[:] = a[:, :-1] @ b[:-1]
@@ -532,6 +533,7 @@ def assert_elementwise(
     return verdict.notes
 
 
+@pytest.mark.slow
 def test_exponentials_of_constants_are_powers_of_two() -> None:
     exp2 = cute.math.exp2
     assert_elementwise(lambda x: exp2(x) * 2.0, lambda x: (x + 1).exp2())

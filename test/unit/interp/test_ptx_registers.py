@@ -41,6 +41,7 @@ def ptx_of(module: ModuleOp) -> list[StringAttr]:
     return [op.properties["asm_string"] for op in module.walk() if op.name == "llvm.inline_asm"]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("single")
 @pytest.mark.parametrize("name", CASES)

@@ -85,6 +85,7 @@ ALLOCATION = TEXT[
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.sample("adversarial")
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_allocation_of_a_pair_is_one_operation(schedule: str) -> None:
@@ -190,7 +191,7 @@ def mutated(name: str) -> str:
     return base(text)
 
 
-@pytest.mark.sample(every=53)
+@pytest.mark.sample(every=211)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_mutants(name: str, schedule: str) -> None:

@@ -116,7 +116,7 @@ FAMILIES: dict[str, Family] = {
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=7)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_family(name: str) -> None:
     f = FAMILIES[name]

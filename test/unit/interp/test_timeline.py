@@ -35,6 +35,7 @@ def reports() -> dict[str, Any]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["round-robin", "adversarial", "random"])
 def test_recorded_events(reports: dict[str, Any], schedule: str) -> None:
     record = reports[schedule].timeline

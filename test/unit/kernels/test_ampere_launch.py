@@ -73,6 +73,7 @@ def check(name: str, shape: tuple[int, int, int], pads: tuple[int, int, int] = (
 SHAPES = [(64, 64, 32), (1, 1, 1), (72, 80, 40), (65, 129, 33), (130, 66, 100), (8, 200, 8), (70, 66, 226)]
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("kk-(64, 64, 32)")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -88,6 +88,7 @@ def exact(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.stack([exact(a[..., i], b[..., i]) for i in range(a.shape[2])], axis=2)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("batch")
 @pytest.mark.parametrize("name", CASES)

@@ -69,7 +69,7 @@ def with_major(x: np.ndarray, k_major: bool) -> np.ndarray:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("multi-integers", "single-integers")
+@pytest.mark.sample("single-integers")
 @pytest.mark.parametrize("integers", [True, False], ids=["integers", "normal"])
 @pytest.mark.parametrize("name", CASES)
 def test_product(name: str, integers: bool) -> None:

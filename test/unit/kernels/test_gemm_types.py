@@ -163,6 +163,7 @@ SCALED = GemmConfig(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("changed2-shape2")
 @pytest.mark.parametrize(

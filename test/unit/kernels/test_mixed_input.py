@@ -42,6 +42,7 @@ def check(c: MixedConfig, m: int, n: int, k: int, **run: Any) -> None:
 SMALL = MixedConfig(rows=64, stages=2)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("i8-0-True-bf16-f32")
 @pytest.mark.parametrize(
@@ -54,6 +55,7 @@ def test_formats(weight: str, group: int, zeros: bool, element: str, scale: str)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("ui4-32-True-bf16-bf16")
 @pytest.mark.parametrize(
@@ -66,6 +68,7 @@ def test_scaled_weights(weight: str, group: int, zeros: bool, element: str, scal
     check(c, 7, 64, 392)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("32-True-f16-f16")
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_floats(group: int, scaled: bool, element: str, scale: str) -> None:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample("c2-3-64-640", "c8-13-72-264")
+@pytest.mark.sample("c2-3-64-640")
 @pytest.mark.parametrize(
     ("c", "m", "n", "k"),
     [

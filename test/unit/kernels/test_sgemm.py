@@ -14,7 +14,7 @@ from cute_dialect.runtime.launch import LaunchError
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.mark.sample(every=3)
+@pytest.mark.sample(every=9)
 @pytest.mark.parametrize("rung", RUNGS)
 def test_the_trace_is_the_example(rung: str) -> None:
     assert sgemm_text(rung) == (EXAMPLES / f"sgemm_{rung}.mlir").read_text()

@@ -291,6 +291,7 @@ def softmax(accum: Any) -> Any:
     return D
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("softmax-64-136")
 @pytest.mark.parametrize("n", [136, 130])
@@ -499,6 +500,7 @@ def test_errors(config: Sm100Config, message: str) -> None:
         config.check()
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_chosen_tile_with_a_d_that_tma_cannot_store() -> None:
     """The error names the cures, and both work."""

@@ -126,6 +126,7 @@ def test_no_mutant_is_missed(config: Sm100Config) -> None:
     assert missed == equivalent
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_an_accumulator_that_is_reused_too_early() -> None:
     """The wait of the MMA warp for the epilogue is missing."""

@@ -38,6 +38,7 @@ def test_split_into_tf32_terms(order: str, rows: bool, shape: tuple[int, ...]) -
     assert (hi.astype(np.float64) + lo == x).all() and (np.abs(lo) <= np.abs(x) * 2.0**-11).all()
 
 
+@pytest.mark.slow
 def test_numbers_at_the_ends() -> None:
     most = np.finfo(np.float32).max
     x = np.array([[most, -most, np.inf, -np.inf, np.nan, 0.0, -0.0, 2.0**-149]], np.float32)

@@ -164,6 +164,7 @@ def test_variable_annotations_are_dependencies(folder: Path) -> None:
     assert run(folder)["traced"]
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample(every=6)
 @pytest.mark.parametrize(
@@ -291,6 +292,7 @@ import program
 """
 
 
+@pytest.mark.slow
 def test_a_machine_without_the_compiler(folder: Path) -> None:
     found = run(folder, "-c", WITHOUT + "program.main()")
     assert (found["number"], found["traced"]) == (7654321, False)
@@ -375,6 +377,7 @@ program.main()
     assert [f["traced"] for f in found] == [True, False, True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_methods_generics_and_launches_of_kernels(folder: Path) -> None:
     more = """

@@ -87,6 +87,7 @@ INT_FORMULAS: list[Callable[[Any, Any], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("n", range(len(INT_FORMULAS)))
 @pytest.mark.parametrize("dtype", [Int32, Uint32, Int16, Int64])
 def test_integer_arithmetic(n: int, dtype: type[Numeric]) -> None:

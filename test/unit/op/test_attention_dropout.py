@@ -82,6 +82,7 @@ def error(found: Any, want: Any) -> float:
     return float((found.double() - want).abs().max() / want.abs().max())
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # Kernels of attention are compiled and run.
 @pytest.mark.sample("1")
 @pytest.mark.parametrize("heads", [1, 2])

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[tuple[int, 
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=20)
+@pytest.mark.sample(every=60)
 @pytest.mark.filterwarnings("ignore:Mismatch dtype")
 @pytest.mark.parametrize("first", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", CASES)
@@ -75,6 +75,7 @@ def test_types_and_values_are_those_of_torch(name: str, first: Any) -> None:
     torch.testing.assert_close(found, want, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.slow
 def test_unconverted_arguments() -> None:
     """Types other than f32 and 16-bit floats, and calls with ``out``, are not converted."""
     a, b = torch.randn(8, 16, dtype=torch.float64), torch.randn(16, 8, dtype=torch.float64)

@@ -31,6 +31,7 @@ def generation_tests(path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # The test reads every module of the package.
 def test_generations_are_compared_in_one_module() -> None:
     modules = [p for p in sorted(OP.rglob("*.py")) if p.name != "backends.py"]

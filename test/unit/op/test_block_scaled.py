@@ -64,6 +64,7 @@ def test_random_problems(seed: int) -> None:
     assert np.array_equal(np.asarray(c), wanted.astype(np.float32).astype(np.asarray(c).dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_torch_tensors() -> None:
     """4-bit floats of torch with scales in blocks, whose padding may hold anything, into a given result."""

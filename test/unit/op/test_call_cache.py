@@ -345,6 +345,7 @@ def test_calls_in_autocast_are_others(kernel: Noted) -> None:
     assert calls.again("how", A, B) is None
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("False")
 @pytest.mark.parametrize("gradients", [False, True])
@@ -454,7 +455,7 @@ def test_second_derivatives_of_activations_are_refused(idle: Seen, autocasts: bo
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=10)
+@pytest.mark.sample(every=17)
 @pytest.mark.parametrize("name", CALLS)
 def test_each_specialization_is_replayed(seen: Seen, name: str) -> None:
     """The second call of each specialization replays its launches, with right results at other addresses."""

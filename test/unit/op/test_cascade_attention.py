@@ -75,6 +75,7 @@ class Case:
             assert (np.abs(logs[b] - log) < 1e-5).all()
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # Three kernels are compiled and run.
 @pytest.mark.sample("one group")
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def tensor(element: str = "f16", alignment: int = 0) -> op.TensorDescription:
     return op.TensorDescription(element, op.TensorNHWC, alignment)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_description_of_flat_arrays() -> None:
     """As in PyCUTLASS, the problem size gives the extents of flat arrays, and ``sync()`` returns the results."""

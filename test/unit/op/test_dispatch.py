@@ -135,6 +135,7 @@ def test_empty_arrays() -> None:
         assert op.combine(rows, order, np.ones((tokens, k), np.float32), device="cpu").shape == x.shape
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_operators() -> None:
     x, chosen = torch.randn(4, 12, requires_grad=True), torch.tensor(numbers(4, 2, 3))

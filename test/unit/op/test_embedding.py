@@ -47,6 +47,7 @@ def test_gradient(dtype: Any, index: Any, tokens: int, columns: int, padding: in
     np.testing.assert_array_equal(found, exact.astype(dtype))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_module() -> None:
     torch = pytest.importorskip("torch")

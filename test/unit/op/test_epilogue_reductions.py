@@ -77,6 +77,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch, swapped: bool, turned: bool, t
     gemm_dispatch.forget_plans()
 
 
+@pytest.mark.slow
 def test_rows_of_the_transposed_problem() -> None:
     """The chosen kernel may compute ``D^T``, where row reductions become column reductions."""
 

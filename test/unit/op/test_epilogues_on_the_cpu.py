@@ -58,6 +58,7 @@ def arguments(*shape: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("False")
 @pytest.mark.parametrize("swapped", [False, True])
@@ -215,6 +216,7 @@ def test_memory_for_results_is_their_own() -> None:
             op.mm(a, b, d, epilogue=example, args={**args, "F": f})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "n"), [(40, 136), (130, 64)])
 def test_two_results_of_the_transposed_problem(m: int, n: int) -> None:
     """The second result is staged like D, so the kernel may compute ``D^T``."""

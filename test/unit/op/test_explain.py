@@ -202,6 +202,7 @@ def test_kernels_without_measurements_are_noted(gpu: str, noted: bool) -> None:
         assert found.gpu == gpu and (said in str(found).splitlines()) == noted, found
 
 
+@pytest.mark.slow
 def test_without_torch_and_the_compiler() -> None:
     code = (
         "import sys; from cute_dialect import op; str(op.explain(op.mm, (64, 64), (64, 64))); "

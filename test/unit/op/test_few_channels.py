@@ -239,6 +239,7 @@ ROWS = [  # channels, filters, groups, taps, window
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("c", "k", "groups", "taps", "h"), ROWS)
 def test_loops_over_filter_rows_and_padded_groups(
     c: int, k: int, groups: int, taps: tuple[int, ...], h: How, kernels: list[str], tiles: None,

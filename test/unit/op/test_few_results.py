@@ -102,6 +102,7 @@ def test_errors(change: dict[str, int], message: str) -> None:
         config._replace(**change).check()
 
 
+@pytest.mark.slow
 def test_filters_are_not_kept_in_registers() -> None:
     """The filters of all steps do not fit the registers of a thread."""
     text = few_results_text(FewResultsConfig("f16", "f16", 1, 818, 8, vector=2, pixels=1))

@@ -526,6 +526,7 @@ def test_torch_compiles_masks_and_calls_without_functions() -> None:
         assert torch.equal(x, y)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_errors_in_torch_compile() -> None:
     q, k, v = (torch.zeros(1, 1, 64, 64, dtype=torch.float16, requires_grad=True) for _ in range(3))

@@ -62,6 +62,7 @@ def test_special_values() -> None:
         assert op.gated(np.zeros(shape, np.float32), device="cpu").shape == (shape[0], shape[1] // 2)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_operators() -> None:
     x = rows(3, 40, dtype=torch.float32).requires_grad_()

@@ -58,6 +58,7 @@ def test_three_chunks(reduction: str) -> None:
     check(arrays, target, 8, torch.tensor(1 / 3), reduction=reduction)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("torch.bfloat16")
 @pytest.mark.parametrize("dtype", LIMITS, ids=str)
@@ -95,6 +96,7 @@ def test_gradients_of_separate_losses() -> None:
     check(arrays, target, 4, normal(10, dtype=torch.float32), reduction="none")
 
 
+@pytest.mark.slow
 def test_more_dimensions_and_fewer_gradients() -> None:
     (x, weight, _), target = data(12, 24, 43, torch.bfloat16)
     wanted = exact([x, weight], target)
@@ -109,6 +111,7 @@ def test_more_dimensions_and_fewer_gradients() -> None:
     assert losses.shape == (3, 4) and (losses.view(12)[1::4] == 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("mean")
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
@@ -133,6 +136,7 @@ def test_small_gradients_of_f16() -> None:
     torch.testing.assert_close(found.double(), wanted, rtol=0, atol=4e-3 * wanted.abs().max().item())
 
 
+@pytest.mark.slow
 def test_the_gradient_of_the_weight_is_rounded_once() -> None:
     """Sixteen chunks have no larger error than one rounding of the exact sum of the chunks."""
     rows, grad = normal(64, 24), normal(64, 8, seed=1)

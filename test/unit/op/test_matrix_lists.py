@@ -44,6 +44,7 @@ CASES: dict[str, tuple[str, str, tuple[int, int, int], int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("tma")
 @pytest.mark.parametrize("name", CASES)
@@ -134,6 +135,7 @@ def test_results_of_several_classes_must_not_share_memory() -> None:
     assert not (out != out).any()
 
 
+@pytest.mark.slow
 def test_plans_with_lists_of_several_strides() -> None:
     a, b = several("f16", 24, 40), several("f16", 40, 16)
     a[1] = padded(a[1], 43)

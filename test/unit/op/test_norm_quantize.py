@@ -78,6 +78,7 @@ def test_three_dimensions_and_other_arguments() -> None:
     np.testing.assert_array_equal(scales.reshape(6, 1), same)
 
 
+@pytest.mark.slow
 def test_long_rows() -> None:
     """Rows that do not fit into registers are normalized and quantized by separate kernels."""
     x = normal(1, 16400, dtype=np.float32)
@@ -101,6 +102,7 @@ def test_special_values() -> None:
         assert q.shape == shape and scales.shape == (shape[0], 1)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_operator() -> None:
     torch = pytest.importorskip("torch")

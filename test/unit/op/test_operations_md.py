@@ -45,7 +45,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.end_to_end
-@pytest.mark.sample(every=27)
+@pytest.mark.sample(every=1000)
 @pytest.mark.parametrize("place, code, output", BLOCKS, ids=[place for place, _, _ in BLOCKS])
 def test_block(
     place: str, code: str, output: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path

@@ -89,6 +89,7 @@ def test_streams_are_checked_without_gradients() -> None:
         op.gated(Y, "silu", device="cpu", stream="foo")
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_devices_inside_compile() -> None:
     def compiled(device: str) -> Any:

@@ -130,6 +130,7 @@ def test_torch() -> None:
             assert torch.allclose(p, q, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_compiled() -> None:
     torch = pytest.importorskip("torch")
@@ -193,6 +194,7 @@ def test_overlap_of_what_is_read() -> None:
             ADAMW(*lists, 1, device="cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_compiled_without_a_gradient() -> None:
     torch = pytest.importorskip("torch")

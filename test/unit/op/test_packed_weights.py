@@ -52,6 +52,7 @@ def test_one_integer_per_element(bits: int, group: int, scale: str, signed: bool
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), w.exact(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("32-bf16-bfloat16")
 @pytest.mark.parametrize(("group", "scale", "dtype"), [(0, "f32", BF16), (32, "bf16", BF16), (64, "f16", np.float16)])
@@ -103,6 +104,7 @@ def test_checkpoints(zeros: bool) -> None:
     np.testing.assert_allclose(op.unpack_weight(p, "f32", device="cpu"), byte.exact(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.parametrize(("bits", "zero"), [(4, 16), (8, 0)])
 def test_the_largest_stored_zero_point(bits: int, zero: int) -> None:
@@ -116,6 +118,7 @@ def test_the_largest_stored_zero_point(bits: int, zero: int) -> None:
     check(op.mm_packed(x, p, dtype="f32", device="cpu"), x, exact)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_shapes_and_strides() -> None:
     p, w = op.pack_weight(W.signed, W.scales, device="cpu"), W.exact()
@@ -134,6 +137,7 @@ def test_shapes_and_strides() -> None:
     check(op.mm_packed(x, op.pack_weight(odd.signed, odd.scales, device="cpu"), device="cpu"), x, odd.exact())
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_many_rows_are_multiplied_by_unpacked_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     def unpacks(*problem: Any) -> Any:

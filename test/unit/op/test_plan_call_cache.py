@@ -235,6 +235,7 @@ def _attention() -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     return op.Attention(element="bf16", head_size=64, causal=True, lse=True), tuple(QUERIES), {}
 
 
+@pytest.mark.sample("_scaled", "_grouped")
 @pytest.mark.parametrize("make", [_scaled, _blocks, _grouped, _convolution, _attention])
 def test_each_plan_replays_its_runs(
     monkeypatch: pytest.MonkeyPatch, kernel: Kernel, make: Callable[[], tuple[Any, tuple[Any, ...], dict[str, Any]]]

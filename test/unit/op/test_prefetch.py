@@ -111,6 +111,7 @@ def test_concurrent_calls_wait_for_the_compilation(monkeypatch: pytest.MonkeyPat
     assert asked == [choice.name] and calls == [(choice.name, True)]
 
 
+@pytest.mark.slow
 def test_prefetch_compiles_the_f32_split(compiled: list[str]) -> None:
     wanted = op.explain(op.mm, (64, 32), (32, 64), math="3xtf32", element="f32")
     assert [c.name for c in wanted.parts] == ["split-a-row", "split-b-column"]

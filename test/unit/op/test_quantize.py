@@ -51,6 +51,7 @@ def check(x: Any, kind: Any, block: Any, **run: Any) -> None:
     np.testing.assert_allclose(found, q.astype(np.float64) * each, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.sample("x1-128")
 @pytest.mark.parametrize("block", [None, "row", 128, (128, 128)], ids=str)
 @pytest.mark.parametrize(

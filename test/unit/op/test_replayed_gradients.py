@@ -113,7 +113,7 @@ def near(found: list[Any], exact: list[Any]) -> None:
         torch.testing.assert_close(x.double(), y, rtol=2e-2, atol=2e-2 * max(1.0, float(y.abs().max())))
 
 
-@pytest.mark.sample("softmax", "add", "linear")
+@pytest.mark.sample("softmax", "linear")
 @pytest.mark.parametrize("name", CALLS)
 def test_steps(seen: Seen, name: str) -> None:
     call, exact, make = CALLS[name]
@@ -127,6 +127,7 @@ def test_steps(seen: Seen, name: str) -> None:
         assert not call(*tensors).requires_grad
 
 
+@pytest.mark.slow
 def test_gradients_of_some_arguments(seen: Seen) -> None:
     a, b = leaves((normal(16, 24), normal(24, 32)))
     for x, y in ((a, b), (a.detach(), b), (a, b.detach()), (a, b)) * 2:
@@ -191,6 +192,7 @@ def test_replay_at_other_addresses(seen: Seen) -> None:
         near([d.detach(), found], [a.detach().double() @ b.double(), torch.ones(16, 32).double() @ b.double().t()])
 
 
+@pytest.mark.slow
 def test_epilogues(seen: Seen) -> None:
     """Named results, and a value that is saved for the backward pass although it is no result."""
 
@@ -217,6 +219,7 @@ def multiplied(grad: torch.Tensor, k: torch.Tensor, v: torch.Tensor, factor: flo
     return [grad * factor, k * 3, v * 4]
 
 
+@pytest.mark.slow
 def test_gradients_of_attention(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backward pass calls a torch operator on views of saved tensors."""
 

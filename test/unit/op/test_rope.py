@@ -63,6 +63,7 @@ def test_positions_and_gradients() -> None:
     torch.testing.assert_close(found.float(), torch.cat([a * c + b * s, b * c - a * s], -1), rtol=0, atol=6e-3)
 
 
+@pytest.mark.slow
 def test_a_pair_with_gradients_and_a_compiled_call() -> None:
     torch = pytest.importorskip("torch")
     q, k, cache = (torch.from_numpy(normal(1, 1, n, 16, seed=n)) for n in (2, 3, 8))

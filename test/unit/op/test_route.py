@@ -133,6 +133,7 @@ def test_schedules(schedule: str) -> None:
     np.testing.assert_array_equal(experts, chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_operators() -> None:
     x = torch.tensor(logits_of(3, 16)).requires_grad_()

@@ -98,6 +98,7 @@ def test_frequencies() -> None:
     assert kept[4] == 0 and kept[3] > 0, "of equal probabilities the first one is kept"
 
 
+@pytest.mark.slow
 def test_special_values() -> None:
     inf = np.inf
     x = np.array([[-inf, -inf, 3.0, -inf], [-inf, 0, -inf, -inf]], np.float32)
@@ -108,6 +109,7 @@ def test_special_values() -> None:
     assert op.sample(np.zeros(4, np.float32), device="cpu").shape == ()
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("settings0")
 @pytest.mark.parametrize("settings", [{"top_p": 0.5}, {"top_k": 2, "top_p": 0.5, "min_p": 0.1}])
@@ -189,6 +191,7 @@ def test_schedules(schedule: str, capacity: int) -> None:
     check_tokens(tokens, x, 7, 3, top_k=30, top_p=0.8)
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # Two kernels are compiled and run.
 def test_seeds_follow_the_generator() -> None:
     """Calls without a seed differ, and the seed of the library repeats them; temperature 0 draws none."""
@@ -266,6 +269,7 @@ def test_topk_of_special_values() -> None:
     assert op.topk(x[0], 1, device="cpu")[1].tolist() == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("adversarial-False")
 @pytest.mark.parametrize("largest", [True, False])
@@ -283,6 +287,7 @@ def test_topk_of_equal_elements(schedule: str, largest: bool) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_topk_operator() -> None:
     torch = pytest.importorskip("torch")

@@ -50,7 +50,7 @@ RECIPES = {
 }
 
 
-@pytest.mark.sample("tensor-True", "row-False")
+@pytest.mark.sample("row-False")
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("name", RECIPES)
 def test_scales_of_rows_and_of_all(name: str, fast: bool) -> None:

@@ -156,6 +156,7 @@ def test_a_source_of_another_type(n: int, kind: Any) -> None:
     check(op.addmm(c, a, b, bias=bias, beta=1.5, device="cpu"), *wanted(a, b, c, bias, beta=1.5))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end  # The call compiles a kernel.
 @pytest.mark.sample("kind0-18")
 @pytest.mark.parametrize("n", [64, 18])

@@ -67,6 +67,7 @@ CONFIGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("A shared")
 @pytest.mark.parametrize("name", CONFIGS)
@@ -96,6 +97,7 @@ def test_schedules(schedule: str) -> None:
     np.testing.assert_array_equal(found, x.astype(np.float64) @ w.T.astype(np.float64))
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_torch() -> None:
     torch = pytest.importorskip("torch")

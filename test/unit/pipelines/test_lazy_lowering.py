@@ -14,6 +14,7 @@ from cute_dialect.pipelines.compiler import compile_lazily
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("gemm_sm90")
 @pytest.mark.parametrize("name", ["gemm_sm90", "transpose", "sgemm_smem"])

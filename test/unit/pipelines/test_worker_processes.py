@@ -122,6 +122,7 @@ def test_a_stack_that_is_too_small_is_an_error(keeps: list[processes.Worker]) ->
         worker.module(deep)
 
 
+@pytest.mark.slow
 def test_a_text_of_many_megabytes_passes(keeps: list[processes.Worker]) -> None:
     text = f'module attributes {{a.b = "{"x" * (1 << 24)}"}} {{\n}}\n'
     with processes.borrowed() as worker:

@@ -291,6 +291,7 @@ def test_listed_identity_is_not_refuted(question: str, where: tuple[str, ...], r
     assert reason
 
 
+@pytest.mark.sample(every=4)
 @pytest.mark.parametrize(
     ("question", "where"), [*QUESTIONS, *[x[:2] for x in LISTED]], ids=lambda x: x if isinstance(x, str) else ""
 )

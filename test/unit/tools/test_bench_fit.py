@@ -107,6 +107,7 @@ def test_costs_are_better_only_beyond_chance() -> None:
     assert not worse._replace(error=good.error / 2).beats(good)
 
 
+@pytest.mark.slow
 def test_errors_per_kernel_class() -> None:
     rows = invented(60, 0.0)
     assert all(abs(k.error) < 1e-9 and k.taken == k.missed == 0 for k in errors_by_kind(quality(rows, TRUTH), TRUTH))

@@ -210,6 +210,7 @@ def dead(jobs: Sequence[int], broken: frozenset[str], reporter: Reporter) -> Non
     os._exit(7)
 
 
+@pytest.mark.slow
 def test_the_deadline() -> None:
     told: list[int] = []
 
@@ -223,6 +224,7 @@ def test_the_deadline() -> None:
     assert found.results == {0: "done"} and told == [0] and found.left == [1, 2] and not found.broken
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_begin() -> None:
     wanted = plan(3, 5, COSTS, 2)
     with pytest.raises(BenchError, match="no kernel could be timed: its process ended with 7"):

@@ -321,6 +321,7 @@ def test_unknown_groups_are_rejected(capsys: pytest.CaptureFixture[str]) -> None
     assert "cute-bench: error: --groups: unknown group" in capsys.readouterr().err
 
 
+@pytest.mark.sample("ui4-g128-bf16")
 @pytest.mark.parametrize("format", ["ui4-g128-bf16", "i8-row-f32-z"])
 def test_packed_weights_on_the_interpreter(format: str) -> None:
     case = Mixed(3, 200, 300, format, "bf16", bias=True)
