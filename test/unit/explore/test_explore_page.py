@@ -398,6 +398,7 @@ def test_programs(
 # ------------------------------------------------------------------------------------------------- pieces of the page
 
 
+@pytest.mark.slow
 def test_roofline_bound_of_a_run() -> None:
     """By hand: 24,000 bytes take 5 ns at 4.8 TB/s, and 9.895 million operations take 10 ns at 989.5 TFLOP/s."""
     found = Roofline({"f32 units": 0.0, "tensor cores, 16-bit": 9.895e6}, 20_000, 4_000)

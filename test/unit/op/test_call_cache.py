@@ -378,6 +378,7 @@ AUTOCAST: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("mm")
 @pytest.mark.parametrize("name", AUTOCAST)

@@ -178,6 +178,7 @@ class Allocations(TorchDispatchMode):
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_no_tensor_has_all_logits() -> None:
     """The largest tensors are the weight and its gradient, of 384 elements; all logits are 3072."""

@@ -138,6 +138,7 @@ WRONG = {
 """Elements outside the limits of settings, and those that the kernel uses in their places."""
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("names0-2048")
 @pytest.mark.parametrize("capacity", [2048, 2])
@@ -246,7 +247,7 @@ def check_topk(x: Any, k: int, largest: bool = True, **run: Any) -> None:
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, -1))
 
 
-@pytest.mark.slow  # test_topk_of_equal_elements and test_topk_operator are quick
+@pytest.mark.slow  # test_topk_of_equal_elements is quick
 @pytest.mark.parametrize("k", [1, 3, 20, 40])
 @pytest.mark.parametrize(
     "x",
@@ -269,7 +270,6 @@ def test_topk_of_special_values() -> None:
     assert op.topk(x[0], 1, device="cpu")[1].tolist() == [1]
 
 
-@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.sample("adversarial-False")
 @pytest.mark.parametrize("largest", [True, False])
@@ -350,6 +350,7 @@ def test_errors(call: Any, error: type[op.OpError], words: str) -> None:
         call()
 
 
+@pytest.mark.slow
 def test_numbers_of_numpy() -> None:
     found = op.sample(X, temperature=np.float32(0.5), top_k=np.int64(3), seed=np.uint8(7), device="cpu")
     assert np.array_equal(found, op.sample(X, temperature=0.5, top_k=3, seed=7, device="cpu"))

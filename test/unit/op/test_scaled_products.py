@@ -140,6 +140,7 @@ def test_block_scales_of_empty_matrices(m: int, n: int, k: int) -> None:
     assert found.shape == (m, n) and not found.any()
 
 
+@pytest.mark.slow
 def test_scaling_mode_is_inferred_from_shapes() -> None:
     a, b = factors(40, 136, 144)
     sa, sb = powers(40, 2), powers(2, 2, seed=1)

@@ -316,6 +316,7 @@ COMPILED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:Dynamo detected")
 @pytest.mark.sample("softmax")
 @pytest.mark.parametrize("name", COMPILED)
