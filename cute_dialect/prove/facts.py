@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TypeAlias
 
+from cute_dialect.prove.regions import Partition
+
 Actor: TypeAlias = "tuple[Hashable, ...]"
 DONE = -1
 """Ticket of an access that is complete, or that never was asynchronous."""
@@ -88,13 +90,14 @@ class Table:
 
 
 class Facts:
-    """The access records, as masks of units of shared memory, and tokens: other events and who knows them.
+    """The access records, as masks of pieces of shared memory, and tokens: other events and who knows them.
 
     Attributes:
-        records: The units of each record.
+        records: The pieces of shared memory of each record.
         tokens: Holders that know each token, by number.
         fenced: Holders to which a token is also visible in the asynchronous proxy, for those where it matters.
-        written: Mask of all units that were written for certain.
+        written: Mask of the pieces that were written for certain.
+        version: Version of the partition that the masks belong to.
     """
 
     def __init__(self, table: Table) -> None:
@@ -103,12 +106,13 @@ class Facts:
         self.tokens: dict[int, int] = {}
         self.fenced: dict[int, int] = {}
         self.written = 0
+        self.version = 0
 
     def copy(self) -> Facts:
         """Return an independent copy."""
         out = Facts(self.table)
         out.records, out.tokens = self.records.copy(), self.tokens.copy()
-        out.fenced, out.written = self.fenced.copy(), self.written
+        out.fenced, out.written, out.version = self.fenced.copy(), self.written, self.version
         return out
 
     def _change(self, changed: list[tuple[Record, Record | None]]) -> None:
@@ -178,9 +182,15 @@ class Facts:
         ]
         self._change(changed)
 
-    def conflicts(self, is_write: bool, mask: int) -> list[tuple[Record, int]]:
-        """Return the earlier accesses to the same bytes that must come before an access, with the common bytes."""
-        return [(r, common) for r, m in self.records.items() if (common := m & mask) and (is_write or r.is_write)]
+    def refresh(self, pieces: Partition) -> None:
+        """Bring the masks up to date with a partition that has become finer."""
+        version, self.version = self.version, pieces.version
+        self.records = {r: pieces.current(m, version) for r, m in self.records.items()}
+        self.written = pieces.current(self.written, version)
+
+    def touching(self, mask: int) -> list[tuple[Record, int]]:
+        """Return the records of accesses to some pieces, with the common ones."""
+        return [(r, common) for r, m in self.records.items() if (common := m & mask)]
 
     def maybe_written(self) -> int:
         """Return the mask of all bytes that a write under an unknown condition may have written."""
@@ -190,20 +200,22 @@ class Facts:
                 out |= mask
         return out
 
-    def add(self, record: Record, mask: int) -> None:
+    def add(self, record: Record, mask: int, touching: list[tuple[Record, int]]) -> None:
         """Record an access. All conflicting accesses to the same bytes are ordered before it, so they are replaced.
 
         A write that may not happen replaces nothing.
+
+        Args:
+            touching: The records of the same pieces, with the common ones.
         """
         records, is_write = self.records, record.is_write
         if not (record.may_be and is_write):
-            for r in [
-                r for r, m in records.items() if m & mask and (is_write or (not r.is_write and r.actor == record.actor))
-            ]:
-                if left := records[r] & ~mask:
-                    records[r] = left
-                else:
-                    del records[r]
+            for r, common in touching:
+                if is_write or (not r.is_write and r.actor == record.actor):
+                    if left := records[r] ^ common:
+                        records[r] = left
+                    else:
+                        del records[r]
             if is_write:
                 self.written |= mask
         new = self.table.derived(record, record.known, record.fenced, record.ticket)

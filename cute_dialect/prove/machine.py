@@ -25,6 +25,7 @@ from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
 from cute_dialect.prove.program import Code, Program, closure
+from cute_dialect.prove.regions import Partition, Region
 from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
 from cute_dialect.prove.values import (
     UNKNOWN,
@@ -86,7 +87,7 @@ class Machine(Evaluator):
         super().__init__(program, learned)
         self.sites: dict[tuple[str, Actor], Operation] = {}
         self.trace: list[tuple[int, Operation]] | None = None
-        self._masks: dict[object, int] = {}
+        self._regions: dict[object, Region] = {}
         self._instructions: dict[Code, list[Instruction]] = {}
         for w in range(program.warps * program.blocks):
             learned.classes.setdefault(w, [ALL_LANES])
@@ -99,6 +100,11 @@ class Machine(Evaluator):
                 self._bits[w, c] = (bit, own)
                 everyone |= bit
         self.table = Table(everyone)
+        units = program.window // learned.unit
+        self.pieces = Partition(units * program.blocks)
+        self._windows = [Region(((1 << units) - 1) << (units * rank)) for rank in range(program.blocks)]
+        for window in self._windows:
+            self.pieces.mask(window)
 
     def start(self) -> State:
         """Return the state at the launch of a block."""
@@ -190,13 +196,12 @@ class Machine(Evaluator):
         block = f" of block {rank} of the cluster" if self.program.blocks > 1 else ""
         return f"shared memory byte {offset}{self.program.names.place(offset)}{block}"
 
-    def units(self, offsets: Sequence[int], nbytes: int, op: Operation) -> int:
-        """Return the mask of units of accesses of `nbytes` bytes."""
+    def region(self, offsets: Sequence[int], nbytes: int, op: Operation) -> Region:
+        """Return the region of accesses of `nbytes` bytes."""
         key = (tuple(offsets), nbytes)
-        got = self._masks.get(key)
+        got = self._regions.get(key)
         if got is None:
-            unit = self.learned.unit
-            got = 0
+            unit, mask = self.learned.unit, 0
             for at in set(offsets):
                 inside = at % self.program.window <= self.program.shared_size - nbytes
                 if not 0 <= at < self.program.window * self.program.blocks or not inside:
@@ -206,9 +211,21 @@ class Machine(Evaluator):
                 if unit != self.learned.unit:
                     self.learned.unit = unit
                     raise Restart
-                got |= ((1 << (nbytes // unit)) - 1) << (at // unit)
-            self._masks[key] = got
+                mask |= ((1 << (nbytes // unit)) - 1) << (at // unit)
+            got = self._regions[key] = Region(mask)
         return got
+
+    def mask(self, s: State, region: Region) -> int:
+        """Return the pieces of a region, and bring the masks of a state up to date."""
+        got = self.pieces.mask(region)
+        self.refresh(s)
+        return got
+
+    def refresh(self, s: State) -> None:
+        """Bring the masks of a state up to date with the pieces that accesses have told apart."""
+        if s.facts.version != self.pieces.version:
+            s.barrier_units = self.pieces.current(s.barrier_units, s.facts.version)
+            s.facts.refresh(self.pieces)
 
     def offset(self, w: Warp, value: Value, lanes: int, op: Operation, what: str) -> int:
         """Return the byte offset of an address that all active lanes share, in the shared memory of the cluster."""
@@ -231,18 +248,22 @@ class Machine(Evaluator):
             raise NotProved(f"{what} is not known", op, _why_unknown(value))
         return value
 
-    def access(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
+    def access(self, s: State, w: Warp, c: int, record: Record, region: Region, op: Operation, what: str) -> None:
         """Check and record an access that class c of a warp makes or issues."""
+        mask = self.mask(s, region)
         if overlap := mask & s.barrier_units:
             verb = "overwrites" if record.is_write else "reads"
             raise Violation("sync", f"{what} {verb} {self._first_byte(overlap)}, which holds a live mbarrier", op)
         if not record.is_write and (missing := mask & ~s.facts.written):
             self._uninitialized(s, record, missing, op, what)
-        self._ordered(s, w, c, record, mask, op, what)
-        for rank in range(self.program.blocks) if self.program.blocks > 1 else ():
-            if rank != w.rank and mask & self._window(rank):
-                self._visit(s, w, rank, op)
-        s.facts.add(record, mask)
+        touching = s.facts.touching(mask)
+        if touching:
+            self._ordered(w, c, record, touching, op, what)
+        if self.program.blocks > 1:
+            for rank, window in enumerate(self._windows):
+                if rank != w.rank and mask & self.pieces.mask(window):
+                    self._visit(s, w, rank, op)
+        s.facts.add(record, mask, touching)
         self.sites[record.kind, record.actor] = op
 
     def _uninitialized(self, s: State, record: Record, missing: int, op: Operation, what: str) -> None:
@@ -260,13 +281,18 @@ class Machine(Evaluator):
         raise Violation("uninit", f"{what} {verb} {self._first_byte(missing)}, {text}", op)
 
     def _first_byte(self, mask: int) -> str:
-        return self.place(((mask & -mask).bit_length() - 1) * self.learned.unit)
+        units = self.pieces.units(mask)
+        return self.place(((units & -units).bit_length() - 1) * self.learned.unit)
 
-    def _ordered(self, s: State, w: Warp, c: int, record: Record, mask: int, op: Operation, what: str) -> None:
+    def _ordered(
+        self, w: Warp, c: int, record: Record, touching: list[tuple[Record, int]], op: Operation, what: str
+    ) -> None:
         """Check that an access comes after all earlier accesses that conflict with it."""
-        kind = record.kind
+        kind, is_write = record.kind, record.is_write
         bit, own = self._bits[w.number, c]
-        for earlier, common in s.facts.conflicts(record.is_write, mask):
+        for earlier, common in touching:
+            if not is_write and not earlier.is_write:
+                continue
             known, fenced = earlier.known, earlier.fenced
             if not known & bit:
                 if known & own:
@@ -282,11 +308,6 @@ class Machine(Evaluator):
                     op,
                     self.sites.get((earlier.kind, earlier.actor)),
                 )
-
-    def _window(self, rank: int) -> int:
-        """Return the mask of the shared memory of a block."""
-        units = self.program.window // self.learned.unit
-        return ((1 << units) - 1) << (units * rank)
 
     def _visit(self, s: State, w: Warp, rank: int, op: Operation) -> None:
         """Record that a warp uses the shared memory of another block, which must not end before."""
@@ -307,8 +328,9 @@ class Machine(Evaluator):
                 where = self.sites.get(("visit", (rank, o.number)))
                 text = f"block {rank} of the cluster may end before another block uses its shared memory; add a "
                 raise Violation("exit", text + "cluster barrier before its end", where)
+        window = self.mask(s, self._windows[rank])
         for r, mask in s.facts.records.items():
-            if r.actor[0] == "tma" and mask & self._window(rank) and not r.known & mine:
+            if r.actor[0] == "tma" and mask & window and not r.known & mine:
                 text = f"a bulk copy may be in flight when block {rank} of the cluster ends; wait for its mbarrier"
                 raise Violation("exit", text, self._site(r.actor))
 
@@ -511,6 +533,7 @@ class Machine(Evaluator):
             raise NotProved("the bounds of a loop are not known", op, _why_unknown(upper))
         lower, step = self.concrete(s, w, lower, op), self.concrete(s, w, step, op)
         if not f.at and isinstance(upper, Linear):
+            self._learn_outer(w)
             number = self.concrete(s, w, upper, op)
             if isinstance(number, int) and isinstance(lower, int):
                 f.static, upper = self.base(w, upper.terms), number
@@ -544,7 +567,7 @@ class Machine(Evaluator):
             trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
         difference = trips - at
         assert isinstance(difference, Linear)
-        self._learn_loop(w, f, op, trips.terms)
+        self._learn_loop(w, trips.terms)
         base = self.base(w, trips.terms)
         goes = self.is_positive(s, w, difference, op, base if f.at else None)
         f.loop, f.position = base, at
@@ -552,16 +575,21 @@ class Machine(Evaluator):
             return goes, Counter(base, at)
         return goes, Strided(Counter(base, at), lower, grain)
 
-    def _learn_loop(self, w: Warp, f: Frame, op: Operation, terms: Terms) -> None:
-        learned = self.learned
-        size = len(learned.loop_bases) + len(learned.outer)
-        learned.loop_bases.add(terms)
+    def _learn_loop(self, w: Warp, terms: Terms) -> None:
+        """Learn that a loop of unknown length has a base."""
+        self._learn_outer(w)
+        if terms not in self.learned.loop_bases:
+            self.learned.loop_bases.add(terms)
+            raise Restart
+
+    def _learn_outer(self, w: Warp) -> None:
+        """Learn that the outermost loop of unknown length contains a loop with a symbolic bound."""
         outer = next((g for g in w.frames[:-1] if g.loop is not None), None)
         if outer is not None and outer.op is not None and outer.loop is not None:
-            learned.outer.add(outer.op)
-            learned.outer_bases.add(outer.loop[0])
-        if len(learned.loop_bases) + len(learned.outer) != size:
-            raise Restart
+            if outer.op not in self.learned.outer or outer.loop[0] not in self.learned.outer_bases:
+                self.learned.outer.add(outer.op)
+                self.learned.outer_bases.add(outer.loop[0])
+                raise Restart
 
     def _leave(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
         values = [self.held(w, v) if v in self.program.pending else self.get(w, v) for v in op.operands]
@@ -650,12 +678,13 @@ class Machine(Evaluator):
             raise Violation("sync", f"mbarrier.init with a count of {count}; it must be 1 to 2^20 - 1", op)
         if at % 8:
             raise Violation("sync", f"mbarrier.init of {self.place(at)}; an mbarrier is aligned to 8 bytes", op)
-        units = 1 << at // self.learned.unit
-        if self.learned.unit < 8:
-            units = self.units([at], 8, op)
-        self._ordered(
-            s, w, c, self._record(WRITE, ("thread", w.number, c), DONE), units, op, "the initialization of an mbarrier"
-        )
+        if self.learned.unit > 8:
+            held = Region(1 << at // self.learned.unit)
+        else:
+            held = self.region([at], 8, op)
+        units = self.mask(s, held)
+        record = self._record(WRITE, ("thread", w.number, c), DONE)
+        self._ordered(w, c, record, s.facts.touching(units), op, "the initialization of an mbarrier")
         s.barrier_units |= units
         s.mbarriers[at] = MBarrier(count, count)
         self._renew(s, ("init", at), self._bits[w.number, c][0])
@@ -990,7 +1019,7 @@ class Machine(Evaluator):
             b = self._barrier(s, w, c, there, op, copy=True)
             self._in_phase(s, w, c, there, b, op)
             record = self._record(WRITE, ("tma", there), DONE)
-            self.access(s, w, c, record, self.units([here], nbytes, op), op, "the bulk copy")
+            self.access(s, w, c, record, self.region([here], nbytes, op), op, "the bulk copy")
             tokens = self._known(s, self.sources(w, (c,))) & self.table.order
             s.flying.append(Flight(there, nbytes, here, tokens))
         return True
@@ -1033,7 +1062,7 @@ class Machine(Evaluator):
         c = self._issuer(w, lanes, op)
         start = self.offset(w, self.get(w, op.operands[1]), lanes, op, "the source of a bulk store")
         record = self._record(READ, ("bulk", w.number, c), w.bulk.get(c, 0))
-        self.access(s, w, c, record, self.units([start], nbytes, op), op, "the bulk store")
+        self.access(s, w, c, record, self.region([start], nbytes, op), op, "the bulk store")
         return True
 
     def _do_bulk_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
@@ -1098,22 +1127,23 @@ class Machine(Evaluator):
         op, (kind, by, what), may_be = i.op, how, w.frames[-1].may_be
         at = pointer.tobytes() if isinstance(pointer, np.ndarray) else pointer
         key = (w.number, lanes, at)
-        masks = cast("list[tuple[int, int]] | None", i.cache.get(key))
+        masks = cast("list[tuple[int, Region]] | None", i.cache.get(key))
         if masks is None:
             offsets = self._lane_offsets(w, pointer, lanes, op, f"the address of {what}")
-            masks, seen = list[tuple[int, int]](), 0
+            masks, seen = list[tuple[int, Region]](), 0
             for c in self.classes_of(w, lanes):
                 mine = [offsets[i] for i in _lanes(self.learned.classes[w.number][c])]
-                mask = self.units(mine, nbytes, op)
-                if kind == WRITE and (mask & seen or mask.bit_count() * self.learned.unit != nbytes * len(mine)):
+                region = self.region(mine, nbytes, op)
+                size = region.units.bit_count() * self.learned.unit
+                if kind == WRITE and (region.units & seen or size != nbytes * len(mine)):
                     raise Violation("race", f"{what}: several lanes write the same bytes", op)
-                seen |= mask
-                masks.append((c, mask))
+                seen |= region.units
+                masks.append((c, region))
             i.cache[key] = masks
-        for c, mask in masks:
+        for c, region in masks:
             ticket, known = (w.copies.get(c, 0), 0) if by == "copy" else (DONE, self._bits[w.number, c][1])
             record = self.table.record(kind, (by, w.number, c), ticket, known, 0, may_be)
-            self.access(s, w, c, record, mask, op, what)
+            self.access(s, w, c, record, region, op, what)
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
@@ -1149,16 +1179,16 @@ class Machine(Evaluator):
         p.tokens |= self._known(s, self.sources(w, classes))
         first = next(c for c in classes if self.learned.classes[w.number][c] & 1)
         record = self._record(READ, ("wgmma", group), number)
-        for mask in i.once((w.number, a, b), lambda: self._operands_of_wgmma(w, op, a, b)):
-            self.access(s, w, first, record, mask, op, "the wgmma")
+        for region in i.once((w.number, a, b), lambda: self._operands_of_wgmma(w, op, a, b)):
+            self.access(s, w, first, record, region, op, "the wgmma")
         w.env[self.program.slot(op.results[0])] = Accumulator(number, True)
         return True
 
-    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> list[int]:
-        """Return the masks of the units that a warp's part of a wgmma reads."""
+    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> list[Region]:
+        """Return the regions that a warp's part of a wgmma reads."""
         start = w.rank * self.program.window
         parts = wgmma_units(op, a, b, w.number % 4)
-        return [self.units([16 * u + start for u in units], 16, op) for units in parts]
+        return [self.region([16 * u + start for u in units], 16, op) for units in parts]
 
     def _do_wgmma_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         w.groups = (*w.groups, w.issued)

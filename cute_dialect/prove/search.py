@@ -54,13 +54,9 @@ class Keys:
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.learned, self.program = machine, machine.learned, machine.program
-        self._numbers: dict[int, int] = {}
         self._asks: dict[Operation, frozenset[Terms]] = {}
         self._last: dict[tuple[Code, Terms], int] = {}
         self._dead: dict[tuple[Code, int], frozenset[int]] = {}
-
-    def _small(self, mask: int) -> int:
-        return self._numbers.setdefault(mask, len(self._numbers))
 
     def _asked(self, op: Operation) -> frozenset[Terms]:
         """Return the bases that an op or an op in it compares with a number."""
@@ -137,6 +133,7 @@ class Keys:
 
     def key(self, s: State) -> Hashable:
         """Return the state as a value. Decisions that no warp can ask for again are removed from it."""
+        self.machine.refresh(s)
         shifts, tiles = self.shifts(s)
 
         def moved(base: Base) -> Base:
@@ -171,7 +168,7 @@ class Keys:
                 r.known,
                 r.fenced,
                 r.may_be,
-                self._small(mask),
+                self.machine.pieces.number(mask),
             )
             for r, mask in s.facts.records.items()
         )
