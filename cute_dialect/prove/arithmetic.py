@@ -217,7 +217,7 @@ class Evaluator:
         if name in _SAME or (name == "llvm.bitcast" and str(op.operands[0].type).startswith("!llvm.ptr")):
             return lambda s, w, active: x[0](w)
         if name in _CASTS:
-            return lambda s, w, active: self._cast(op, x[0](w))
+            return self._compile_cast(op, x[0])
         if name == "llvm.getelementptr":
             return self._element(op, x)
         if name == "llvm.extractvalue":
@@ -233,6 +233,18 @@ class Evaluator:
         if name.startswith("arith.") and len(x) == 2 and len(op.results) == 1:
             return self._compile_binary(op, *x)
         return _constant(UNKNOWN)
+
+    def _compile_cast(self, op: Operation, read: Reader) -> Run:
+        target = width_of(op.results[0].type)
+        is_same = op.name not in _UNSIGNED_CASTS and width_of(op.operands[0].type) > 1
+
+        def cast_to(s: State, w: Warp, active: int) -> Value:
+            value = read(w)
+            if type(value) is int and -_SMALL < value < _SMALL and target > 31 and (is_same or value > 1):
+                return value
+            return self._cast(op, value)
+
+        return cast_to
 
     def _compile_compare(self, op: Operation, left: Reader, right: Reader) -> Run:
         predicate, width = integer_of(op, "predicate"), width_of(op.operands[0].type)
@@ -527,7 +539,8 @@ class Evaluator:
         by = 1 << b if name in ("shrui", "shrsi") and 0 <= b < 32 else b
         if name in ("shrui", "shrsi", "divui", "divsi", "floordivsi") and by > 0 and self._is_natural(a):
             self._divisor(a, by)
-            return Counter(a.loop, a.value // by, a.slope / by)
+            slope = Fraction(a.slope) / by
+            return Counter(a.loop, a.value // by, int(slope) if slope.denominator == 1 else slope)
         if name == "andi" and b > 0 and b & (b + 1) == 0:
             self._divisor(a, b + 1)
             return a.value & b

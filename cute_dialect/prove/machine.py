@@ -6,7 +6,7 @@ A step returns False if it has to wait; it has then changed nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -66,7 +66,7 @@ class Instruction:
     args: tuple[Reader, ...]
     kind: str
     step: Callable[[State, Warp, Instruction, int], bool] | None = None
-    control: Callable[[State, Warp, Frame, Operation], None] | None = None
+    control: Callable[[State, Warp, Frame, Instruction], None] | None = None
     compute: Run | None = None
     slot: int = 0
     elects: bool = False
@@ -89,6 +89,10 @@ class Machine(Evaluator):
         self.trace: list[tuple[int, Operation]] | None = None
         self._regions: dict[object, Region] = {}
         self._instructions: dict[Code, list[Instruction]] = {}
+        self._trips: dict[
+            tuple[Operation, int | Linear, int | Linear, int | Linear],
+            tuple[Linear, int, int, int | Linear, int | Linear],
+        ] = {}
         for w in range(program.warps * program.blocks):
             learned.classes.setdefault(w, [ALL_LANES])
         self._bits: dict[tuple[int, int], tuple[int, int]] = {}
@@ -371,7 +375,7 @@ class Machine(Evaluator):
                 f.index += 1
                 i = instructions[f.index]
             if i.control is not None:
-                i.control(s, w, f, i.op)
+                i.control(s, w, f, i)
                 if not frames:
                     return True
                 continue
@@ -430,30 +434,27 @@ class Machine(Evaluator):
             i.compute, i.slot, i.elects = self.compiled(op), self.program.slot(op.results[0]), "elect" in op.name
         return i
 
-    def _return(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+    def _return(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
         w.frames.pop()
         self._ends(s, w)
         if self.program.blocks > 1 and not any(o.frames for o in s.warps if o.rank == w.rank):
             self._block_ends(s, w.rank)
 
-    def _branch(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
-        c = self.get(w, op.operands[0])
-        has_effect = op in self.program.scopes
+    def _branch(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
+        op, c = i.op, i.args[0](w)
         if isinstance(c, np.ndarray):
             chosen = mask_of(c) & f.lanes
-            if chosen in (0, f.lanes):
-                c = int(chosen != 0)
-        if isinstance(c, np.ndarray):
-            other = op.regions[1].blocks
-            if other and any(o in self.program.effects for o in op.regions[1].walk()):
-                if any(o in self.program.effects for o in op.regions[0].walk()):
+            if chosen not in (0, f.lanes):
+                first, second = i.once("effects", lambda: [self._has_effect(r.walk()) for r in op.regions])
+                if first and second:
                     raise NotProved("the lanes of a warp take both sides of a branch", op)
                 f.index += 1
-                w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~mask_of(c), 2, f.may_be))
+                if second:
+                    w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~chosen, 2, f.may_be))
+                else:
+                    w.frames.append(self._frame(op.regions[0].block, op, chosen, 1, f.may_be))
                 return
-            w.frames.append(self._frame(op.regions[0].block, op, f.lanes & mask_of(c), 1, f.may_be))
-            f.index += 1
-            return
+            c = int(chosen != 0)
         if isinstance(c, Linear) and self.program.may_be(op) and not self.learned.asks_all:
             self.learned.skips = True
         elif isinstance(c, Linear):
@@ -462,7 +463,7 @@ class Machine(Evaluator):
         if not isinstance(c, int):
             for r in op.results:
                 w.env[self.program.slot(r)] = self._either(w, op, r.index) if r in self.program.pending else UNKNOWN
-            if has_effect:
+            if op in self.program.scopes:
                 # Any lane may take either side: the accesses of both may happen.
                 blocks = [r.block for r in op.regions if r.blocks]
                 w.frames += [self._frame(b, op, f.lanes, 3, True) for b in reversed(blocks)]
@@ -471,17 +472,19 @@ class Machine(Evaluator):
         if region.blocks:
             w.frames.append(self._frame(region.block, op, f.lanes, may_be=f.may_be))
 
-    def _enter(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
-        lower, upper, step = (self.get(w, v) for v in op.operands[:3])
-        bounds = (lower, upper, step)
+    def _has_effect(self, ops: Iterable[Operation]) -> bool:
+        return any(o in self.program.effects for o in ops)
+
+    def _enter(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
+        op = i.op
+        lower, upper, step = bounds = i.args[0](w), i.args[1](w), i.args[2](w)
         new = self._frame(op.regions[0].block, op, f.lanes, may_be=f.may_be)
         new.bounds, new.undecided = bounds, True
         known = (int, Linear)
         if not isinstance(step, known) or not all(isinstance(v, (*known, np.ndarray)) for v in (lower, upper)):
             new.may_be = True
-        for arg, v in zip(op.regions[0].block.args[1:], op.operands[3:]):
-            if arg in self.program.relevant:
-                w.env[self.program.slot(arg)] = self.get(w, v)
+        for n, slot in i.once("relevant", lambda: self._relevant(op.regions[0].block.args[1:])):
+            w.env[slot] = i.args[3 + n](w)
         f.index += 1
         w.frames.append(new)
 
@@ -539,32 +542,14 @@ class Machine(Evaluator):
                 f.static, upper = self.base(w, upper.terms), number
         f.bounds = (lower, upper, step)
         assert isinstance(lower, known) and isinstance(upper, known) and isinstance(step, known)
-        first, pace, grain = 0, 1, step
-        if isinstance(lower, int) and isinstance(step, int) and isinstance(upper, Linear):
-            if step <= 0:
-                raise NotProved("a loop has a step that is not positive", op)
-            first, pace, trips = lower, step, upper
-        elif isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
+        if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
             return lower + f.at * step < upper, lower + f.at * step
-        else:
-            if isinstance(step, Linear):
-                if len(step.terms) != 1 or step.const:
-                    raise NotProved("a loop has a step that is a sum", op)
-                atom, pace = step.terms[0]
-                grain = symbol(atom)
-                parts = dict(lower.terms) if isinstance(lower, Linear) else {}
-                first = parts.get(atom, 0)
-                lower = lower - grain * first if isinstance(lower, Linear) else lower
-            span = (upper if isinstance(upper, Linear) else Linear((), upper)) - lower
-            if grain == 1 and isinstance(span, Linear):
-                trips = span
-            else:
-                trips = symbol(("trips", span, grain))
+        key = op, lower, upper, step
+        plan = self._trips.get(key)
+        if plan is None:
+            plan = self._trips[key] = _plan_of(lower, upper, step, op)
+        trips, first, pace, lower, grain = plan
         at = first + pace * f.at
-        if first < 0:
-            raise NotProved("a loop of unknown length begins below zero", op)
-        if len(trips.terms) != 1 or trips.terms[0][1] != 1:
-            trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
         difference = trips - at
         assert isinstance(difference, Linear)
         self._learn_loop(w, trips.terms)
@@ -591,24 +576,32 @@ class Machine(Evaluator):
                 self.learned.outer_bases.add(outer.loop[0])
                 raise Restart
 
-    def _leave(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
-        values = [self.held(w, v) if v in self.program.pending else self.get(w, v) for v in op.operands]
+    def _leave(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
         parent = f.op
         assert parent is not None
+        values = [read(w) for read in i.once("values", lambda: [self._held_reader(v) for v in i.op.operands])]
         if parent.name == "scf.for":
-            for arg, v in zip(parent.regions[0].block.args[1:], values):
-                if arg in self.program.relevant:
-                    w.env[self.program.slot(arg)] = v if f.lanes == f.entered else _merged(f.lanes, v, self.get(w, arg))
+            for n, slot in i.once("relevant", lambda: self._relevant(parent.regions[0].block.args[1:])):
+                v = values[n]
+                w.env[slot] = v if f.lanes == f.entered else _merged(f.lanes, v, w.env.get(slot, UNKNOWN))
             for slot in f.code.slots:
                 w.env.pop(slot, None)
             f.at += 1
             f.undecided = True
             return
-        for r, v in zip(parent.results, values):
-            if r in self.program.relevant and f.partial != 3:
-                w.env[self.program.slot(r)] = self._merge(s, w, f, parent, r.index, v) if f.partial else v
+        if f.partial != 3:
+            for n, slot in i.once("relevant", lambda: self._relevant(parent.results)):
+                w.env[slot] = self._merge(s, w, f, parent, n, values[n]) if f.partial else values[n]
         self._forget(w, f)
         w.frames.pop()
+
+    def _relevant(self, values: Sequence[SSAValue]) -> list[tuple[int, int]]:
+        """Return the positions and slots of the values that the protocol depends on."""
+        return [(n, self.program.slot(v)) for n, v in enumerate(values) if v in self.program.relevant]
+
+    def _held_reader(self, value: SSAValue) -> Reader:
+        """Return a function that returns a value, or the registers of a wgmma that it may hold."""
+        return (lambda w: self.held(w, value)) if value in self.program.pending else self.reader(value)
 
     def _merge(self, s: State, w: Warp, f: Frame, op: Operation, index: int, value: Value) -> Value:
         """Return a result of an scf.if that only some lanes have entered."""
@@ -1240,6 +1233,37 @@ class Machine(Evaluator):
             raise Violation("wgmma", "accumulator registers are used before their wgmma has been waited for", op)
 
 
+def _plan_of(
+    lower: int | Linear, upper: int | Linear, step: int | Linear, op: Operation
+) -> tuple[Linear, int, int, int | Linear, int | Linear]:
+    """Return the number of iterations of a loop that other loops may share, as a symbol, and how this loop counts.
+
+    The loop goes on while the symbol is above `first + pace * iteration`. The last items are the lower bound and the
+    step of its induction variable, which is `lower + grain * (first + pace * iteration)`.
+    """
+    first, pace, grain = 0, 1, step
+    if isinstance(lower, int) and isinstance(step, int) and isinstance(upper, Linear):
+        if step <= 0:
+            raise NotProved("a loop has a step that is not positive", op)
+        first, pace, trips = lower, step, upper
+    else:
+        if isinstance(step, Linear):
+            if len(step.terms) != 1 or step.const:
+                raise NotProved("a loop has a step that is a sum", op)
+            atom, pace = step.terms[0]
+            grain = symbol(atom)
+            parts = dict(lower.terms) if isinstance(lower, Linear) else {}
+            first = parts.get(atom, 0)
+            lower = lower - grain * first if isinstance(lower, Linear) else lower
+        span = (upper if isinstance(upper, Linear) else Linear((), upper)) - lower
+        trips = span if grain == 1 and isinstance(span, Linear) else symbol(("trips", span, grain))
+    if first < 0:
+        raise NotProved("a loop of unknown length begins below zero", op)
+    if len(trips.terms) != 1 or trips.terms[0][1] != 1:
+        trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
+    return trips, first, pace, lower, grain
+
+
 def shape_key(op: Operation) -> tuple[object, ...]:
     """Return the shape and types of a wgmma as a value."""
     return tuple(str(op.properties.get(k)) for k in ("shape", "typeA", "typeB", "typeD", "layoutA", "layoutB"))
@@ -1302,7 +1326,7 @@ def lane_array(mask: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 def mask_of(values: Lanes) -> int:
     """Return the lanes whose value is not zero."""
-    return sum(1 << int(i) for i in np.flatnonzero(values))
+    return int.from_bytes(np.packbits(values != 0, bitorder="little").tobytes(), "little")
 
 
 def _why_unknown(value: Value) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -293,8 +294,8 @@ class Search:
     def proceed(self, s: State) -> None:
         """Run all warps to the end of the block, in a fixed order. Copies land when no warp can continue."""
         machine = self.machine
-        while True:
-            if time.process_time() > self.deadline:
+        for n in count(1):
+            if not n % 64 and time.process_time() > self.deadline:
                 raise self._unbounded(s)
             moved = False
             for w in s.warps[:: self.order]:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
@@ -54,14 +55,21 @@ class Linear:
 
     terms: Terms
     const: int = 0
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.terms, self.const)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __add__(self, other: Linear | int) -> Linear | int:
+        if isinstance(other, int):
+            return Linear(self.terms, self.const + other) if self.terms else self.const + other
         sums = dict(self.terms)
-        if isinstance(other, Linear):
-            for atom, factor in other.terms:
-                sums[atom] = sums.get(atom, 0) + factor
-        const = self.const + (other.const if isinstance(other, Linear) else other)
-        return _linear(sums, const)
+        for atom, factor in other.terms:
+            sums[atom] = sums.get(atom, 0) + factor
+        return _linear(sums, self.const + other.const)
 
     def __mul__(self, factor: int) -> Linear | int:
         return _linear({a: c * factor for a, c in self.terms}, self.const * factor)
@@ -86,7 +94,7 @@ class Counter:
 
     loop: Base
     value: int
-    slope: Fraction = Fraction(1)
+    slope: int | Fraction = 1
 
 
 @dataclass(frozen=True)
@@ -234,6 +242,7 @@ def compare(predicate: int, x: int | Lanes, y: int | Lanes, width: int) -> int |
     return uniform(np.asarray(got, np.int64)) if isinstance(got, np.ndarray) else int(got)
 
 
+@lru_cache(maxsize=4096)
 def normalized(difference: Linear) -> tuple[Terms, int, int]:
     """Return terms T, a factor f and a constant c with difference = f·T + c. The first coefficient of T is positive."""
     common = 0
