@@ -570,11 +570,12 @@ class Machine(Evaluator):
     def _learn_outer(self, w: Warp) -> None:
         """Learn that the outermost loop of unknown length contains a loop with a symbolic bound."""
         outer = next((g for g in w.frames[:-1] if g.loop is not None), None)
-        if outer is not None and outer.op is not None and outer.loop is not None:
-            if outer.op not in self.learned.outer or outer.loop[0] not in self.learned.outer_bases:
-                self.learned.outer.add(outer.op)
-                self.learned.outer_bases.add(outer.loop[0])
-                raise Restart
+        if outer is None or outer.op is None or outer.loop is None:
+            return
+        if outer.op not in self.learned.outer or outer.loop[0] not in self.learned.outer_bases:
+            self.learned.outer.add(outer.op)
+            self.learned.outer_bases.add(outer.loop[0])
+            raise Restart
 
     def _leave(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
         parent = f.op

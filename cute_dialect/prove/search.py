@@ -274,7 +274,7 @@ class Search:
                     continue
                 seen.add(key)
                 self.states = len(seen)
-                if self.states > MOST_STATES or time.process_time() > self.deadline:
+                if self.states > MOST_STATES or (not self.states % 16 and time.process_time() > self.deadline):
                     raise self._unbounded(s) from None
                 for answer in (True, False):
                     child = s.copy() if answer else s

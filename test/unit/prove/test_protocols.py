@@ -176,9 +176,9 @@ def test_values():
 def test_facts_of_a_read_that_everyone_knows_are_dropped():
     table = facts.Table(everyone=0b11)
     f = facts.Facts(table)
-    f.add(table.record(facts.WRITE, ("thread", 0, 0), facts.DONE, 0b01, 0), 0b1111)
-    assert [r.kind for r, _ in f.conflicts(False, 0b1)] == ["write"]
-    f.add(table.record(facts.READ, ("thread", 1, 0), facts.DONE, 0b10, 0), 0b0001)
+    f.add(table.record(facts.WRITE, ("thread", 0, 0), facts.DONE, 0b01, 0), 0b1111, [])
+    assert [(r.kind, common) for r, common in f.touching(0b10001)] == [("write", 0b1)]
+    f.add(table.record(facts.READ, ("thread", 1, 0), facts.DONE, 0b10, 0), 0b0001, f.touching(0b0001))
     f.carry(0b10, 0b01)
     assert [r.kind for r in f.records] == ["write"] and f.written == 0b1111
 
