@@ -23,7 +23,7 @@ class Region:
     Attributes:
         units: Mask of the units.
         mask: Mask of the pieces, at a version of the partition.
-        version: That version, -1 if the pieces are not known yet.
+        version: The version that the mask belongs to, -1 before the first.
     """
 
     __slots__ = ("mask", "units", "version")
