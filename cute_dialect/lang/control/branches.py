@@ -18,7 +18,7 @@ from cute_dialect.lang.control.mutable_state import (
     same,
     set_part,
 )
-from cute_dialect.lang.control.positions import described
+from cute_dialect.lang.control.positions import FILE, RANDOM, described
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import current, emit
@@ -379,6 +379,9 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
             raise shared(iterator)
 
 
+_CURES = {RANDOM: "draw the numbers before it", FILE: "read the file before it"}
+
+
 def shared(obj: Any) -> MergeError:
     """Return the error for an iterator or array shared with the surroundings of a region and changed in it."""
     what = described(obj)
@@ -387,7 +390,7 @@ def shared(obj: Any) -> MergeError:
     if what:
         return MergeError(
             "F209", f"{what} is changed in a run-time branch or loop",
-            hint="keep the changing values in a list or in a register tensor",
+            hint=_CURES.get(what, "keep the changing values in a list or in a register tensor"),
         )  # fmt: skip
     return MergeError(
         "F159", "an iterator created before a run-time branch or loop is advanced inside it",

@@ -1,4 +1,4 @@
-"""Positions: the state of iterators, arrays and context variables, which a region must not change.
+"""Positions: the state of iterators, arrays, random generators and context variables, which a region must not change.
 
 Python cannot copy this state, so that it can neither be restored nor merged.  It is compared before and after a
 region instead::
@@ -7,29 +7,37 @@ region instead::
     if a > 3:                  # position before: (), (3,), float64, 24 bytes of zeros
         table[0] = 5           # position after: other bytes, which is an error
 
-The contents of an array are compared up to 64 KiB.  Larger ones have their shape, type and torch version compared.
+The contents of an array are compared up to 64 KiB, and their checksum up to 16 MiB.  Larger ones have their shape, type
+and torch version compared.
 """
 
 from __future__ import annotations
 
 import io
+import pickle
 import sys
 import warnings
+import zlib
 from contextvars import ContextVar
 from functools import lru_cache
 from operator import length_hint
 from types import GeneratorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
 
-WATCHED = 1 << 16
+COMPARED = 1 << 16
 """Maximum size, in bytes, of an array whose contents are compared before and after a region."""
+SUMMED = 1 << 24
+"""Maximum size, in bytes, of an array whose checksum is compared. It takes 0.5 ms per MiB, twice per region."""
+
+RANDOM, FILE = "a random generator", "the position in a file"
+"""Descriptions of state that has a cure of its own."""
 
 _MISSING = object()
 
 
 def has_position(cls: type) -> bool:
     """Return True if instances of a class are compared rather than restored."""
-    return is_array_class(cls) or issubclass(cls, ContextVar | io.StringIO | io.BytesIO) or _is_c_iterator(cls)
+    return is_array_class(cls) or is_random_class(cls) or issubclass(cls, ContextVar | io.IOBase) or _is_c_iterator(cls)
 
 
 @lru_cache(maxsize=4096)
@@ -43,6 +51,18 @@ def is_array_class(cls: type) -> bool:
     return cls.__module__.partition(".")[0] not in ("numpy", "ml_dtypes", "jax", "jaxlib", "cupy") and any(
         isinstance(vars(c).get("tobytes"), MethodDescriptorType) for c in cls.__mro__
     )
+
+
+@lru_cache(maxsize=4096)
+def is_random_class(cls: type) -> bool:
+    """Return True for the random generators of Python, NumPy and torch."""
+    return any((c.__module__, c.__name__) in _RANDOM for c in cls.__mro__)
+
+
+_RANDOM = {
+    ("random", "Random"), ("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"),
+    ("torch._C", "Generator"),
+}  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -61,14 +81,18 @@ def _is_c_iterator(cls: type) -> bool:
 
 
 def described(obj: object) -> str:
-    """Describe an array or context variable for a message; "" for an iterator."""
+    """Describe an array, random generator or context variable for a message; "" for an iterator."""
     cls = type(obj)
     if isinstance(obj, ContextVar):
         return "a ContextVar"
+    if is_random_class(cls):
+        return RANDOM
     if _is_numpy(cls):
         return "a NumPy array"
     if _is_torch(cls):
         return "a torch tensor"
+    if isinstance(obj, io.IOBase) and not hasattr(obj, "getvalue"):
+        return FILE
     return f"an object of type '{cls.__name__}'" if is_array_class(cls) or hasattr(obj, "getvalue") else ""
 
 
@@ -76,7 +100,7 @@ def elements(obj: Any) -> list[object]:
     """Return the Python objects in a NumPy array or a context variable, and the gradient of a torch tensor."""
     if isinstance(obj, ContextVar):
         return [obj.get(None)]
-    if _is_numpy(type(obj)) and obj.dtype.hasobject and obj.nbytes <= WATCHED:
+    if _is_numpy(type(obj)) and obj.dtype.hasobject and obj.nbytes <= COMPARED:
         return obj.ravel().tolist()
     if _is_torch(type(obj)):
         return [obj.grad] if obj.is_leaf else []
@@ -90,9 +114,13 @@ def position(obj: Any) -> object:
         return () if frame is None or obj.gi_running else (frame.f_lasti, *frame.f_locals.values())
     if isinstance(obj, io.StringIO | io.BytesIO):
         return None if obj.closed else (obj.tell(), obj.getvalue())
+    if isinstance(obj, io.IOBase):
+        return _file_position(obj)
     if isinstance(obj, ContextVar):
         return (obj.get(_MISSING),)
     cls = type(obj)
+    if is_random_class(cls):
+        return _random_state(obj)
     if _is_numpy(cls):
         return _array_position(obj)
     if _is_torch(cls):
@@ -114,16 +142,40 @@ def position(obj: Any) -> object:
         return None
 
 
+def _file_position(file: Any) -> int | None:
+    """Return the position in a file that is read. Writing to a log during tracing is allowed."""
+    try:
+        return file.tell() if file.readable() and not file.writable() else None
+    except (OSError, ValueError):  # It is closed, or has no position.
+        return None
+
+
+def _random_state(generator: Any) -> object:
+    if hasattr(generator, "getstate"):  # Python's
+        return generator.getstate()
+    if hasattr(generator, "bit_generator"):
+        return pickle.dumps(generator.bit_generator.state)
+    state = generator.get_state()
+    return pickle.dumps(state) if isinstance(state, tuple) else state.numpy().tobytes()
+
+
 def _array_position(array: Any) -> object:
     parts: tuple[object, ...] = (array.shape, array.dtype)
-    if array.nbytes > WATCHED:
-        return parts
     if array.dtype.hasobject:
-        return (*parts, *array.ravel().tolist())
+        return (*parts, *array.ravel().tolist()) if array.nbytes <= COMPARED else parts
     numpy = sys.modules["numpy"]
     if isinstance(array, numpy.ma.MaskedArray):
-        return (*parts, numpy.asarray(array.data).tobytes(), numpy.ma.getmaskarray(array).tobytes())
-    return (*parts, array.tobytes())
+        return (*parts, _contents(numpy.asarray(array.data)), _contents(numpy.ma.getmaskarray(array)))
+    return (*parts, _contents(array))
+
+
+def _contents(array: Any) -> bytes | int | None:
+    """Return the bytes of a NumPy array, the checksum of a larger one, or None for the largest."""
+    if array.nbytes <= COMPARED:
+        return array.tobytes()
+    if array.nbytes > SUMMED:
+        return None
+    return zlib.crc32(sys.modules["numpy"].ascontiguousarray(array).reshape(-1).view("u1"))
 
 
 def _tensor_position(tensor: Any) -> object:
@@ -133,8 +185,8 @@ def _tensor_position(tensor: Any) -> object:
         # A tensor made in inference mode has no version.
         parts += [None if tensor.is_inference() else tensor._version, tensor.data_ptr()]
         # Writes through 'data' and 'numpy()' leave the version as it is.
-        if tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() <= WATCHED:
-            parts.append(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        if tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() <= SUMMED:
+            parts.append(_contents(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()))
     except (RuntimeError, TypeError, NotImplementedError):  # A sparse, quantized or fake tensor has no plain memory.
         pass
     return tuple(parts)
@@ -146,7 +198,11 @@ def _buffer_position(obj: Any) -> object:
     except (TypeError, ValueError):  # It has no buffer, was released, or its elements have no format.
         return None
     with view:
-        return (view.nbytes, view.tobytes()) if view.nbytes <= WATCHED else view.nbytes
+        if view.nbytes <= COMPARED:
+            return view.nbytes, view.tobytes()
+        if view.nbytes > SUMMED:
+            return view.nbytes
+        return view.nbytes, zlib.crc32(view if view.c_contiguous else view.tobytes())
 
 
 def same_position(now: object, before: object) -> bool:

@@ -6,6 +6,7 @@ import array
 import contextvars
 import ctypes
 import io
+import random
 import sys
 import types
 from collections.abc import Callable
@@ -83,6 +84,10 @@ def mask_first(x: Any) -> None:
     x[0] = np.ma.masked
 
 
+def draw(x: Any) -> None:
+    x.random()
+
+
 def put_corner(x: Any) -> None:
     x[0, 0] = 5
 
@@ -127,8 +132,16 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], None], str]] = [
     (masked, mask_first, "a NumPy array"),
     (own_array, put_first, "a NumPy array"),
     (times, put_time, "a NumPy array"),
+    (lambda: np.zeros(1 << 16), put_first, "a NumPy array"),
+    (lambda: np.zeros((512, 512))[:, ::-1].view(np.matrix), put_corner, "a NumPy array"),
+    (lambda: np.ma.zeros(1 << 16), mask_first, "a NumPy array"),
+    (lambda: np.zeros(1 << 16, "M8[s]"), put_time, "a NumPy array"),
+    (lambda: bytearray(1 << 20), put_first, "an object of type 'bytearray'"),
     (lambda: np.empty(2, dtype=object), put_first, "a NumPy array"),
     (lambda: np.poly1d([1]), set_slot, "an attribute of a 'poly1d' object"),
+    (lambda: random.Random(1), draw, "a random generator"),
+    (lambda: np.random.default_rng(1), draw, "a random generator"),
+    (lambda: np.random.RandomState(1), lambda x: x.rand(), "a random generator"),
     (lambda: bytearray(b"a"), put_first, "an object of type 'bytearray'"),
     (lambda: array.array("i", [1]), put_first, "an object of type 'array'"),
     (ctypes.c_int * 2, put_first, "an object of type 'c_int_Array_2'"),
@@ -159,6 +172,17 @@ def test_changes_are_refused(make: Callable[[], Any], change: Callable[[Any], No
         with pytest.raises(CuteError, match=f"F209: {what} .*changed in a run-time branch or loop"):
             Traced(function, [Int32])
         Derived.__bases__, scaled.__defaults__ = (One,), (1,)
+
+
+@pytest.mark.parametrize("mode", ["r", "rb"])
+def test_files_that_are_read(mode: str) -> None:
+    def f(a: int) -> int:
+        if a > 3:
+            file.read(1)
+        return a
+
+    with open(__file__, mode) as file, pytest.raises(CuteError, match="F209: the position in a file"):
+        Traced(f, [Int32])
 
 
 def test_reading_is_no_change() -> None:
