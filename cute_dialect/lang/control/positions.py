@@ -59,10 +59,12 @@ def is_random_class(cls: type) -> bool:
     return any((c.__module__, c.__name__) in _RANDOM for c in cls.__mro__)
 
 
-_RANDOM = {
-    ("random", "Random"), ("numpy.random._generator", "Generator"), ("numpy.random.mtrand", "RandomState"),
-    ("torch._C", "Generator"),
-}  # fmt: skip
+_RANDOM = frozenset(
+    zip(
+        ("random", "numpy.random._generator", "numpy.random.mtrand", "torch._C"),
+        ("Random", "Generator", "RandomState", "Generator"),
+    )
+)
 
 
 @lru_cache(maxsize=4096)
@@ -120,7 +122,10 @@ def position(obj: Any) -> object:
         return (obj.get(_MISSING),)
     cls = type(obj)
     if is_random_class(cls):
-        return _random_state(obj)
+        if hasattr(obj, "getstate"):  # Python's
+            return obj.getstate()
+        state = obj.bit_generator.state if hasattr(obj, "bit_generator") else obj.get_state()
+        return state.numpy().tobytes() if _is_torch(type(state)) else pickle.dumps(state)
     if _is_numpy(cls):
         return _array_position(obj)
     if _is_torch(cls):
@@ -142,21 +147,12 @@ def position(obj: Any) -> object:
         return None
 
 
-def _file_position(file: Any) -> int | None:
+def _file_position(file: io.IOBase) -> int | None:
     """Return the position in a file that is read. Writing to a log during tracing is allowed."""
     try:
         return file.tell() if file.readable() and not file.writable() else None
     except (OSError, ValueError):  # It is closed, or has no position.
         return None
-
-
-def _random_state(generator: Any) -> object:
-    if hasattr(generator, "getstate"):  # Python's
-        return generator.getstate()
-    if hasattr(generator, "bit_generator"):
-        return pickle.dumps(generator.bit_generator.state)
-    state = generator.get_state()
-    return pickle.dumps(state) if isinstance(state, tuple) else state.numpy().tobytes()
 
 
 def _array_position(array: Any) -> object:
