@@ -780,17 +780,17 @@ def _simt(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzle
     if element == "f64":
         return _of_warps(td, asked, usual, 8)
     first = RUNGS[_RUNGS[0]]
-    if (shape, stages) == (first.tile, first.stages) and asked.has_tma:
+    if (shape, stages or first.stages) == (first.tile, first.stages) and asked.has_tma:
         return ExactConfig(*asked.majors, asked.batch, array=asked.array)
     if not asked.batch and asked.majors == ("k", "n"):
         for rung in _RUNGS[1:]:
             if RUNGS[rung].tile == shape and stages in (0, RUNGS[rung].stages):
                 return SgemmRung(rung)
-    if stages == 1 or (stages == 0 and td.warp_count is None):
+    if stages == 1:
         known = ", ".join(f"{list(RUNGS[r].tile)} with {RUNGS[r].stages}" for r in _RUNGS if r != "tile2d")
         layouts = f"A {asked.layout_a}, B {asked.layout_b}, D {asked.layout_d}{', batches' * asked.batch}"
         raise UnsupportedError(
-            f"Gemm: a tile {list(shape)} with {stages} stages is not supported for {layouts}; use at least two stages, "
+            f"Gemm: a tile {list(shape)} with one stage is not supported for {layouts}; use at least two stages, "
             f"or for single row-major matrices a rung of the SGEMM ladder: {known} stages"
         )
     return _of_warps(td, asked, usual, 8)

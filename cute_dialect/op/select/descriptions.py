@@ -268,7 +268,7 @@ class TileDescription:
         i = self.math_instruction
         if "threadblock_shape" in changes:
             usual |= {"warp_count": None, "epilogue_schedule": None, "transposed": False}
-            if i is not None and i.instruction_shape[0] in (8, 16):  # mma.sync, whose kernels then use what fits
+            if i is not None and i.instruction_shape[0] in (1, 8, 16):  # SIMT and mma.sync, whose kernels use what fits
                 usual["stages"] = 0
             if i is not None and i.instruction_shape[0] in (
                 64,

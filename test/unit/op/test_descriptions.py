@@ -127,6 +127,17 @@ def test_epilogues() -> None:
 
 
 @pytest.mark.slow
+def test_a_simt_tile_has_the_stages_that_fit() -> None:
+    """A dict without stages does not inherit those of the usual tile, which need 240 KiB for this one."""
+    plan = op.Gemm(element="f32", layout="row")
+    plan.opclass = "simt"
+    plan.tile_description = {"threadblock_shape": [256, 128, 32]}
+    a, b = (GENERATOR.integers(-3, 4, shape).astype(np.float32) for shape in ((72, 40), (40, 136)))
+    plan.run(a, b, d := np.full((72, 136), np.nan, np.float32), d, device="cpu", beta=0.0)
+    assert np.array_equal(d, a @ b) and plan.explain(a, b).kernel == "f32-f32-km-warps-256x128x32-4x2-q2-simt"
+
+
+@pytest.mark.slow
 def test_modes() -> None:
     """Serial and parallel split-K, a batch, and an array of pointers."""
     m, n, k, batch = 40, 72, 520, 3

@@ -335,7 +335,7 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: a tile [128, 128, 8] with 1 stages is not supported for A column, B row, D row; use at "
+            "Gemm: a tile [128, 128, 8] with one stage is not supported for A column, B row, D row; use at "
             "least two stages, or for single row-major matrices a rung of the SGEMM ladder: [128, 128, 16] "
             "with 4, [128, 128, 16] with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 "
             "stages"
@@ -350,7 +350,7 @@ TILES: list[Case] = [
     (
         op.UnsupportedError,
         (
-            "Gemm: a tile [96, 96, 8] with 1 stages is not supported for A row, B row, D row; use at least "
+            "Gemm: a tile [96, 96, 8] with one stage is not supported for A row, B row, D row; use at least "
             "two stages, or for single row-major matrices a rung of the SGEMM ladder: [128, 128, 16] with 4, "
             "[128, 128, 16] with 3, [128, 128, 8] with 1, [64, 64, 8] with 1, [32, 32, 32] with 1 stages"
         ),
