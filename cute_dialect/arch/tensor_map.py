@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from cute_dialect.algebra.leaf import Dyn, Leaf, divisibility, mul
+from cute_dialect.algebra.leaf import Dyn, Leaf, div, divisibility, mul
 from cute_dialect.algebra.trees import tree_leaves
 from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_layout
 from cute_dialect.arch.atom import int_leaves
@@ -38,8 +38,16 @@ DATA_TYPES = {
     "ui8": "UINT8",
     "f8E4M3FN": "UINT8",
     "f8E5M2": "UINT8",
+    "f8E8M0FNU": "UINT8",
+    "f4E2M1FN": "16U4_ALIGN8B",
 }
-"""Element type -> CU_TENSOR_MAP_DATA_TYPE_….  16-bit and 8-bit integers and 8-bit floats are copied as unsigned."""
+"""Element type -> CU_TENSOR_MAP_DATA_TYPE_….  16-bit and 8-bit integers and 8-bit floats are copied as unsigned.
+
+Elements of 4 bits (sm_100) are packed in global and in shared memory.
+"""
+
+PACKED = ("f4E2M1FN",)
+"""Element types of less than a byte."""
 
 _FLOATS = ("f64", "f32", "tf32", "f16", "bf16")
 
@@ -122,7 +130,7 @@ class TensorMapSpec:
             raise TmaError(f"expected 1 to {MAX_RANK} dimensions, got {rank}", "rank")
         if self.interleave and rank < 3:
             raise TmaError(f"expected at least 3 dimensions with interleave, got {rank}", "rank")
-        _check_row(self.dims[0].box * self.element_bytes, self.swizzle, self.interleave, "dimension 0")
+        _check_row(self.bytes_of(self.dims[0].box, "dimension 0"), self.swizzle, self.interleave, "dimension 0")
         for i, d in enumerate(self.dims):
             where = f"dimension {i}"
             _in_range(d.box, 1, MAX_BOX, "elements in the box", where)
@@ -135,9 +143,15 @@ class TensorMapSpec:
                 f"expected boxes of a multiple of 128 bytes if several fill a tile, got {self.box_bytes}", "box"
             )
         for d in int_leaves(self.offsets.stride):
-            if d * self.element_bytes % 128:
+            if d * self.element_bits % 1024:
                 # unreachable: callers in this package have checked it
-                raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.element_bytes}", "smem")
+                raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.element_bits / 8:g}", "smem")
+        if self.element in PACKED:
+            for i, d in enumerate(self.dims):
+                leaf = d.stride if i else d.extent
+                if type(leaf) is int and leaf % 2:
+                    what = "stride" if i else "extent"
+                    raise TmaError(f"expected an even {what} of elements of 4 bits, got {leaf}", f"dimension {i}")
 
     def _check_stride(self, i: int, d: TensorDim, where: str) -> None:
         if i == 0:
@@ -146,7 +160,7 @@ class TensorMapSpec:
             if d.element_stride != 1:
                 raise TmaError(f"expected element stride 1 in the contiguous dimension, got {d.element_stride}", where)
         elif type(d.stride) is int:
-            stride = d.stride * self.element_bytes
+            stride = d.stride * self.element_bits // 8
             if stride <= 0 or stride % self.stride_unit:
                 raise TmaError(
                     f"expected a stride that is a positive multiple of {self.stride_unit} bytes, got {stride} "
@@ -157,9 +171,15 @@ class TensorMapSpec:
                 raise TmaError(f"expected a stride below 2^40 bytes, got {stride}", where)
 
     @property
-    def element_bytes(self) -> int:
-        """Bytes of an element."""
-        return bits_of(self.element) // 8
+    def element_bits(self) -> int:
+        """Bits of an element."""
+        return bits_of(self.element)
+
+    def bytes_of(self, elements: int, where: str = "box") -> int:
+        """Return the size of consecutive elements.  Raises TmaError unless they fill whole bytes."""
+        if elements * self.element_bits % 8:
+            raise TmaError(f"expected an even number of elements of 4 bits, got {elements}", where)
+        return elements * self.element_bits // 8
 
     @property
     def stride_unit(self) -> int:
@@ -179,7 +199,7 @@ class TensorMapSpec:
     @property
     def strides(self) -> tuple[Leaf, ...]:
         """``globalStrides``: strides in bytes, from dimension 1 on."""
-        return tuple([mul(d.stride, self.element_bytes) for d in self.dims[1:]])
+        return tuple([stride_bytes(d.stride, self.element_bits) for d in self.dims[1:]])
 
     @property
     def box(self) -> tuple[int, ...]:
@@ -202,7 +222,7 @@ class TensorMapSpec:
     @property
     def box_bytes(self) -> int:
         """Number of bytes that one instruction moves, as an mbarrier counts them."""
-        return self.box_elements * self.element_bytes
+        return self.box_elements * self.element_bits // 8
 
     @property
     def boxes(self) -> int:
@@ -230,7 +250,7 @@ class TensorMapSpec:
             if isinstance(d.extent, Dyn):
                 out.append(f"dimension {i}: the extent is 1 to 2^32")
             if isinstance(d.stride, Dyn):
-                if divisibility(d.stride) * self.element_bytes % self.stride_unit:
+                if divisibility(d.stride) * self.element_bits % (8 * self.stride_unit):
                     out.append(f"dimension {i}: the stride is a multiple of {self.stride_unit} bytes")
                 out.append(f"dimension {i}: the stride is positive and below 2^40 bytes")
         return tuple(out)
@@ -261,6 +281,15 @@ class TensorMapSpec:
         return replace(self, dims=tuple(dims), gmem=raw_layout(shape, stride), coordinates=coordinates)
 
 
+def stride_bytes(stride: Leaf, bits: int) -> Leaf:
+    """Return a stride in bytes, for a stride in elements of ``bits`` bits.
+
+    >>> stride_bytes(64, 16), stride_bytes(64, 4)
+    (128, 32)
+    """
+    return mul(stride, bits // 8) if bits >= 8 else div(stride, 8 // bits)
+
+
 def _substitute(tree: IntTuple | Stride, values: Iterator[int]) -> IntTuple | Stride:
     if type(tree) is tuple:
         return tuple([_substitute(t, values) for t in tree])  # type: ignore[misc]
@@ -288,7 +317,7 @@ def _one_of(value: object, allowed: tuple[object, ...], where: str) -> None:
 
 
 def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, oob_fill: str) -> None:
-    if bits_of(elt) % 8:
+    if bits_of(elt) % 8 and elt not in PACKED:
         raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
     _one_of(elt, tuple(DATA_TYPES), "element")
     _one_of(swizzle, (0, 32, 64, 128), "swizzle")

@@ -7,7 +7,7 @@ CUtensorMapL2promotion, CUtensorMapFloatOOBfill.
 from __future__ import annotations
 
 ELEMENT_CODES = {
-    "ui8": 0, "i8": 0, "f8E4M3FN": 0, "f8E5M2": 0,
+    "ui8": 0, "i8": 0, "f8E4M3FN": 0, "f8E5M2": 0, "f8E8M0FNU": 0,
     "ui16": 1, "i16": 1,
     "ui32": 2,
     "i32": 3,
@@ -17,13 +17,17 @@ ELEMENT_CODES = {
     "f64": 8,
     "bf16": 9,
     "tf32": 11,
+    "f4E2M1FN": 13,
 }  # fmt: skip
 """Element type -> CU_TENSOR_MAP_DATA_TYPE_….  8-bit and 16-bit integers and 8-bit floats are copied as unsigned."""
 
-ELEMENTS = {0: "ui8", 1: "ui16", 2: "ui32", 3: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 11: "tf32"}
+ELEMENTS = {
+    **{0: "ui8", 1: "ui16", 2: "ui32", 3: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 11: "tf32"},
+    13: "f4E2M1FN",
+}
 """Code -> element type; a code that several types share maps to one of them."""
 
-ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 11: 4}
+ELEMENT_BITS = {0: 8, 1: 16, 2: 32, 3: 32, 5: 64, 6: 16, 7: 32, 8: 64, 9: 16, 11: 32, 13: 4}
 
 INTERLEAVES = (0, 16, 32)
 SWIZZLES = (0, 32, 64, 128)

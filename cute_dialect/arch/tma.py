@@ -53,7 +53,15 @@ from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.descriptors import swizzle_width
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import DescriptorError, TmaError
-from cute_dialect.arch.tensor_map import MAX_BOX, MAX_ELEMENT_STRIDE, MAX_RANK, Path, TensorDim, TensorMapSpec
+from cute_dialect.arch.tensor_map import (
+    MAX_BOX,
+    MAX_ELEMENT_STRIDE,
+    MAX_RANK,
+    PACKED,
+    Path,
+    TensorDim,
+    TensorMapSpec,
+)
 
 
 def derive(
@@ -111,7 +119,7 @@ def derive(
         **_steps(rest, basis),  # type: ignore[arg-type]
     )
     spec = _multicast(spec, multicast) if multicast != 1 else spec
-    row = spec.box[0] * spec.element_bytes
+    row = spec.bytes_of(spec.box[0], "dimension 0")
     if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
         raise TmaError(
             f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA stores each row at that "
@@ -125,7 +133,7 @@ def derive(
 
 
 def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, Layout]:
-    if bits_of(elt) % 8:
+    if bits_of(elt) % 8 and elt not in PACKED:
         raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
     width, plain = 0, smem
     try:

@@ -32,6 +32,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from typing import NamedTuple
 
+from cute_dialect.algebra.compose import compose
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.values import Layout, raw_layout
 from cute_dialect.arch.atom import CopyAtom, Emit, Registers
 from cute_dialect.arch.errors import AtomError
@@ -191,6 +193,103 @@ def _made(direction: str, shape: str, n: int, packed: bool) -> CopyAtom:
         isa=f'"tcgen05.{ptx}"',
         ptx_version="8.6",
         registers=Registers("b32", registers, 1, "i32"),
+    )
+
+
+class SharedCopyShape(NamedTuple):
+    """A shape of ``tcgen05.cp``, which copies rows of shared memory to lanes of tensor memory.
+
+    Args:
+        name: the qualifiers in the names of the intrinsics.
+        cute: the shape in the names of CuTe.
+        lanes: lane of each row in its first copy, as a layout.
+        row_bytes: bytes of a row, 16 or 32.
+    """
+
+    name: str
+    cute: str
+    lanes: Layout
+    row_bytes: int
+
+    @property
+    def qualifiers(self) -> str:
+        """The qualifiers in PTX."""
+        first, *others = self.name.split("_")
+        if not others:
+            return f".{first}"
+        return f".{first}.{others[0]}" + (f"::{'_'.join(others[1:])}" if others[1:] else "")
+
+
+SHARED_COPIES: Mapping[str, SharedCopyShape] = {
+    shape.name: shape
+    for shape in (
+        SharedCopyShape("128x256b", "128dp256bit", raw_layout(128, 1), 32),
+        SharedCopyShape("128x128b", "128dp128bit", raw_layout(128, 1), 16),
+        SharedCopyShape("4x256b", "4dp256bit", raw_layout(4, 32), 32),
+        SharedCopyShape("64x128b_warpx2_02_13", "2x64dp128bitlw0213", raw_layout(64, 1), 16),
+        SharedCopyShape("64x128b_warpx2_01_23", "2x64dp128bitlw0123", raw_layout((32, 2), (1, 64)), 16),
+        SharedCopyShape("32x128b_warpx4", "4x32dp128bit", raw_layout(32, 1), 16),
+    )
+}
+"""The shapes of ``tcgen05.cp`` by the names of their intrinsics: PTX ISA 9.1, "tcgen05.cp"."""
+
+
+def shared_window(shape: str, bits: int) -> Layout:
+    """Return the elements of tensor memory that a copy from shared memory writes, in the order of shared memory.
+
+    Units of 16 bytes of all rows are consecutive in shared memory.  Copies of rows in further lanes are left out.
+
+    >>> shared_window("32x128b_warpx4", 8), shared_window("64x128b_warpx2_01_23", 32)
+    (Layout("(16,32,1):(1,262144,16)"), Layout("(4,(32,2),1):(1,(65536,4194304),4)"))
+    """
+    found = SHARED_COPIES[shape]
+    lane, _ = strides(bits)
+    unit = 128 // bits
+    rows_ = compose(raw_layout(LANES, lane), found.lanes)
+    return raw_layout((unit, rows_.shape, found.row_bytes // 16), (1, rows_.stride, unit))
+
+
+def shared_copy_atom(shape: str, cta_group: int) -> CopyAtom:
+    """Find the copy from shared to tensor memory of a shape; ``cta_group`` is 2 for a pair of blocks.
+
+    Raises:
+        AtomError: there is no such instruction.  The message lists the allowed values.
+    """
+    if shape not in SHARED_COPIES:
+        raise AtomError(f"tcgen05.cp has no shape {shape}; use one of {', '.join(SHARED_COPIES)}")
+    if cta_group not in (1, 2):
+        raise AtomError(f"cta_group is {cta_group}; use 1, or 2 for a pair of blocks")
+    return _shared_copy(shape, cta_group)
+
+
+@cache
+def _shared_copy(shape: str, cta_group: int) -> CopyAtom:
+    found = SHARED_COPIES[shape]
+    count = size(found.lanes)
+    assert isinstance(count, int)
+    whole = raw_layout((1, 8 * found.row_bytes * count), (0, 1))
+    mnemonic = f"tcgen05.cp.cta_group::{cta_group}{found.qualifiers}"
+    return CopyAtom(
+        name=f"SM100_UTCCP_{found.cute}_{cta_group}cta",
+        arch=TCGEN05,
+        family="tmem_copy",
+        element="b128",
+        src_space=AddressSpace.smem,
+        dst_space=AddressSpace.tmem,
+        thr_id=raw_layout(1, 0),
+        src=whole,
+        dst=whole,
+        ref_side="dst",
+        emit=Emit(
+            kind="tmem_copy",
+            mnemonic=mnemonic,
+            intrinsic=f"llvm.nvvm.tcgen05.cp.{shape}.cg{cta_group}",
+            pieces=(("shape", shape), ("cta_group", cta_group)),
+        ),
+        ptx=f"{mnemonic} [$d], $a;",
+        isa='"tcgen05.cp"',
+        ptx_version="8.6",
+        src_align=16,
     )
 
 

@@ -133,7 +133,7 @@ _TMEM = Family(
     ops={
         "tmem": (
             "cute.make_tmem_copy",
-            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "copy", "dealloc", "wait"))),
+            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "dealloc", "wait"))),
             *_TMEM_COPY_OPS,
         )
     },
@@ -142,6 +142,15 @@ _TMEM = Family(
     atoms="instruction_copy_lowering",
     instructions=dict(zip(_TMEM_COPIES, _TMEM_COPY_OPS)),
     uses=("sync", "instruction_copy"),
+)
+
+_TMEM_COPY = Family(
+    "tmem_copy",
+    types={"tmem_copy": _atoms("tmem_copy")},
+    ops={"tmem_copy": _arch("tmem_copy")},
+    to_base={"tmem_copy": "tmem_copy_lowering"},
+    atoms="tmem_copy_lowering",
+    uses=("sync", "instruction_copy", "tmem"),
 )
 
 _TCGEN05 = Family(
@@ -202,6 +211,7 @@ FAMILIES = (
     _MMA,
     _WGMMA,
     _TMEM,
+    _TMEM_COPY,
     _TCGEN05,
     _SPARSE,
     _BLOCK_SCALING,

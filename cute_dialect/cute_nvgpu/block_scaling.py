@@ -17,6 +17,7 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.leaf import AlgebraError
+from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Layout
 from cute_dialect.cute_nvgpu.gemm import gemm_modes, gemm_operands, plain_operand
 from cute_dialect.cute_nvgpu.sparse import sparse_gemm_operands
@@ -33,6 +34,7 @@ from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import EffectOp, expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     Modes = tuple[Layout, Layout, Layout]
@@ -98,8 +100,6 @@ def scaled_gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[
     expect(mma, (MmaAtomType, TiledMmaType), 0, "an MMA atom or a !cute.tiled_mma")
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     assert isinstance(atom, MmaAtomType)
-    if atom.ASYNCHRONOUS and atom.has_scales:
-        raise AlgebraError(f"operand #0 must be an mma.sync atom, got {atom}; use cute_nvgpu.arch.tcgen05_scaled_mma")
     first = 5 if atom.SPARSE else 4
     expect_operands(types, first + 2, first + 3)
     others = [*types[:first], *types[first + 2 :]]
@@ -111,17 +111,22 @@ def scaled_gemm_operands(types: Sequence[Attribute]) -> tuple[MmaAtomType, dict[
         t = types[i]
         expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
         assert isinstance(t, MemRefType)
-        modes[operand] = _like(atom, operand, plain_operand(atom, operand, t), like, modes[like])
+        modes[operand] = _like(atom, operand, t, like, modes[like])
     return atom, modes
 
 
-def _like(atom: MmaAtomType, operand: str, layout: Layout, like: str, other: Modes) -> Modes:
+def _like(atom: MmaAtomType, operand: str, t: MemRefType, like: str, other: Modes) -> Modes:
+    layout = plain_operand(atom, operand, t)
     rank = len(layout.shape) if isinstance(layout.shape, tuple) else 1
     if rank > 3:
         raise AlgebraError(f"the layout of {operand} has rank {rank}, {payload_text(layout.shape)}; use that of {like}")
     modes = gemm_modes((3, 3, 3), operand, layout)
     wanted = atom_values(atom, operand)
-    if size(modes[0]) != wanted:
+    if t.space == AddressSpace.tmem:
+        if not is_static(layout):
+            raise AlgebraError(f"the layout of {operand} is not static ({payload_text(layout)}); use static strides")
+        atom.check_tmem_operand(operand, t, modes[0])
+    elif size(modes[0]) != wanted:
         raise AlgebraError(
             f"{operand} has {payload_text(size(modes[0]))} values in mode V of {payload_text(layout.shape)}; the atom "
             f"{atom} needs {wanted}"
@@ -142,7 +147,9 @@ class ScaledGemmOp(EffectOp):
     Syntax: ``cute.scaled_gemm(%mma, %D, %A, %B [, %E], %SFA, %SFB [, %C]) : (TM, D, A, B [, E], SFA, SFB [, C]) -> ()``
 
     The op is the counterpart of ``cute.gemm`` for an atom with scale factors, and of ``cute.sparse_gemm`` if its A is
-    sparse. SFA has the modes of A and SFB those of B, with the factors of one atom as mode V.
+    sparse. SFA has the modes of A and SFB those of B, with the factors of one atom as mode V. The factors of ``tcgen05``
+    are in tensor memory, as ``tmem_copy`` writes them: mode V is ((32,ROWS/32),FACTORS):((262144,4),1), in bytes, with
+    any further modes of stride 0.
 
     Example:
         cute.scaled_gemm(%mma, %d, %a, %b, %sfa, %sfb, %d) : (!cute_nvgpu.atom.mma_sync<16x8x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4nvf4, sf = ue4m3, vec = 16>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f4E2M1FN, rmem, align<32>, "((8,2,2),2,1):((1,8,16),32,0)">, !cute.memref<f4E2M1FN, rmem, align<32>, "((8,2),2,1):((1,8),16,0)">, !cute.memref<f8E4M3FN, rmem, align<8>, "(4,2,1):(1,4,0)">, !cute.memref<f8E4M3FN, rmem, align<8>, "(4,2,1):(1,4,0)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()

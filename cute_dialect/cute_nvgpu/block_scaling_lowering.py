@@ -9,6 +9,8 @@ cute_nvgpu.arch.mma_sync(%d, %a1, %b1, %d, %sfa1, %sfb1) {atom = …} : …
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import cast
 
 from xdsl.ir import Operation
 
@@ -16,6 +18,7 @@ from cute_dialect.cute_nvgpu.block_scaling import ScaledGemmOp, scaled_gemm_oper
 from cute_dialect.cute_nvgpu.mma import MmaSyncOp
 from cute_dialect.cute_nvgpu.sparse import MmaSpOp
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import (
+    Multiply,
     Product,
     Tiles,
     extent,
@@ -25,6 +28,7 @@ from cute_dialect.cute_nvgpu.tiled_mma_lowering import (
     partition_shape,
     query,
 )
+from cute_dialect.dialect.registry import module_of_atom
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
@@ -39,7 +43,11 @@ def _scaled_gemm(op: Operation) -> None:
     if c is not None and c is not d:
         tiles["C"] = Tiles(site, c, modes["C"])
     extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
-    multiply_by(MmaSpOp if atom.SPARSE else MmaSyncOp, Product(site, op, c, atom, tiles, extents))
+    product = Product(site, op, c, atom, tiles, extents)
+    if atom.ASYNCHRONOUS:
+        cast("Multiply", import_module(module_of_atom(atom.name)).multiply)(product)
+        return
+    multiply_by(MmaSpOp if atom.SPARSE else MmaSyncOp, product)
 
 
 TO_ARCH: Mapping[str, Callable[[Operation], None]] = {

@@ -47,8 +47,8 @@ from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, LaneIdOp, ShflSyncOp, nvvm_attr
 
 
-class _SidePieces:
-    """Builds the views of the pieces of one side."""
+class SidePieces:
+    """Builds the pointers to the pieces of one side, and their views."""
 
     def __init__(self, site: InsertionPoint, tensor: SSAValue, values: int):
         self.site = site
@@ -65,15 +65,19 @@ class _SidePieces:
         self.layout = raw_layout(values, 1) if contiguous else coalesce(piece)
         self.iter = site.emit(views.GetIterOp(tensor))
 
-    def view(self, number: int) -> SSAValue:
-        """Return the view of one piece."""
+    def pointer(self, number: int) -> SSAValue:
+        """Return the pointer to one piece."""
         site = self.site
         offset: Leaf = self.pieces.offset(number)
         at = self.iter
         if not (isinstance(offset, int) and offset == 0):
             at = site.emit(views.AddOffsetOp(at, site.offset(offset)))
         assert isinstance(at.type, PtrType)
-        return site.emit(views.MakeViewOp(at, site.static(LayoutType(self.layout))))
+        return at
+
+    def view(self, number: int) -> SSAValue:
+        """Return the view of one piece."""
+        return self.site.emit(views.MakeViewOp(self.pointer(number), self.site.static(LayoutType(self.layout))))
 
 
 def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
@@ -87,8 +91,8 @@ def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
     site = InsertionPoint(op)
     pred_type = None if op.pred is None else op.pred.type
     _, destination = check_copy(atom, op.source.type, op.destination.type, pred_type)
-    source_side = _SidePieces(site, op.source, atom.side_values("src"))
-    destination_side = _SidePieces(site, op.destination, atom.side_values("dst"))
+    source_side = SidePieces(site, op.source, atom.side_values("src"))
+    destination_side = SidePieces(site, op.destination, atom.side_values("dst"))
     per_iteration = destination.counts[0]
     flags_per_iteration = per_iteration
     if op.pred is not None:

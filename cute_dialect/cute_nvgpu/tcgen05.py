@@ -17,7 +17,7 @@ from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def,
 
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import size
-from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.layout import coalesce, flat_modes, recast_layout
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
 from cute_dialect.arch.descriptors import TCGEN05, derive
@@ -57,7 +57,8 @@ class Tcgen05MmaType(MmaAtomType):
     bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
 
     ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
-    along K each. Operands of mxf4 and mxf4nvf4 are tensors of i8 of two elements.
+    along K each. Operands of mxf4 and mxf4nvf4 are tensors of f4E2M1FN; ``tcgen05_scaled_mma`` also takes tensors of i8
+    of two elements.
     """
 
     name = "cute_nvgpu.atom.tcgen05_mma"
@@ -84,7 +85,7 @@ class Tcgen05MmaType(MmaAtomType):
         return find_tcgen05(kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
-        """Return True if the elements of a tensor are those of an operand. Those of 4 and 6 bits are i8."""
+        """Return True if the elements of a tensor are those of an operand. Unpacked ones of 4 and 6 bits are i8."""
         return element == i8 if self._is_unpacked(operand) else super().accepts_element(operand, element)
 
     def wanted_element(self, operand: str) -> str:
@@ -98,11 +99,13 @@ class Tcgen05MmaType(MmaAtomType):
         return self.data.kind in ("mxf4", "mxf4nvf4")
 
     def _is_unpacked(self, operand: str) -> bool:
-        return element_bits(self.element(operand)) < 8
+        return element_bits(self.element(operand)) < 8 and not self.is_packed
 
     def descriptor(self, operand: str, layout: Layout, element: Attribute, swizzle: Swizzle | None) -> int:
-        major = self.data.majors["AB".index(operand)]
-        view = derive(layout, element_bits(element), major, pointer_swizzle=swizzle, rules=TCGEN05)
+        major, bits = self.data.majors["AB".index(operand)], element_bits(element)
+        if bits < 8:
+            layout, bits = recast_layout(layout, 8, bits), 8
+        view = derive(layout, bits, major, pointer_swizzle=swizzle, rules=TCGEN05)
         return matrix_bits(view.descriptor)
 
     def instruction(self, sf_a: int = 0, sf_b: int = 0) -> int:
@@ -146,7 +149,38 @@ class Tcgen05MmaType(MmaAtomType):
         layout = fragment_layout(self.row, operand, part.shape[1:], lane, column)
         return MemRefType(MemRef(ptr(held, AddressSpace.tmem, 4), layout))
 
+    def factors_of(self, operand: str) -> tuple[int, int]:
+        """Return the rows of SFA or SFB that one block holds, and their factors along K, of one instruction."""
+        rows, factors = self.row.tile(operand)
+        return (rows // self.row.threads if operand == "SFA" else rows), factors
+
+    def factor_layout(self, operand: str, rows: int) -> Layout:
+        """Return the layout (row, factor) of scale factors in tensor memory, in bytes, without their copies.
+
+        32 rows are in consecutive lanes, and further rows in further columns. A column holds 4 factors of each row.
+        """
+        lane, column = strides(8)
+        return raw_layout(((32, -(-rows // 32)), self.factors_of(operand)[1]), ((lane, column), 1))
+
+    def _check_factors(self, operand: str, t: MemRefType, values: Layout) -> None:
+        """Raise AlgebraError unless mode V of a tensor of scale factors is that of the instruction."""
+        rows, factors = self.factors_of(operand)
+        kept = [(s, d) for s, d in zip(*flat_modes(values)) if d != 0]
+        given = coalesce(raw_layout(tuple([s for s, _ in kept]), tuple([d for _, d in kept])))
+        held = size(given)
+        assert isinstance(held, int)
+        found = held // factors
+        if found < rows or coalesce(self.factor_layout(operand, found)) != given:
+            raise AlgebraError(
+                f"mode V of {operand} is {payload_text(values)} of {t}; {self} needs "
+                f"{payload_text(self.factor_layout(operand, -(-rows // 128) * 128))}, or more rows, with modes of "
+                "stride 0 in any place"
+            )
+
     def check_tmem_operand(self, operand: str, t: MemRefType, values: Layout) -> None:
+        if operand in ("SFA", "SFB"):
+            self._check_factors(operand, t, values)
+            return
         wanted = self.tmem_layout(operand)
         if coalesce(values) != coalesce(wanted):
             raise AlgebraError(
@@ -288,7 +322,7 @@ class Tcgen05ScaledMmaOp(InstructionOp):
             expect(types[i], MemRefType, i, f"a !cute.memref, operand {operand}")
             t = types[i]
             assert isinstance(t, MemRefType)
-            if atom.is_packed and operand != "D":
+            if atom.is_packed and operand != "D" and t.element == i8:
                 _check_packed(atom, operand, t)
             else:
                 check_one_atom(atom, operand, t)
@@ -312,11 +346,11 @@ class Tcgen05ScaledMmaOp(InstructionOp):
 
 
 def _check_packed(atom: Tcgen05MmaType, operand: str, t: MemRefType) -> None:
-    """Raise AlgebraError unless a tensor holds one atom's operand of 4 bits as bytes of two elements."""
+    """Raise AlgebraError unless a tensor of bytes of two elements holds one atom's operand of 4 bits."""
     rows, columns = atom.row.tile(operand)
     wanted = rows // atom.row.threads, columns // 2
-    if t.space != AddressSpace.smem or t.element != i8 or not isinstance(t.layout, Layout):
-        raise AlgebraError(f"operand {operand} is {t}; pass a tensor of i8 in smem, two elements of 4 bits per byte")
+    if t.space != AddressSpace.smem or not isinstance(t.layout, Layout):
+        raise AlgebraError(f"operand {operand} is {t}; pass a tensor in smem")
     if size(t.layout) != wanted[0] * wanted[1]:
         raise AlgebraError(
             f"operand {operand} has {payload_text(t.layout.shape)} bytes; {atom} needs ({wanted[0]},{wanted[1]})"

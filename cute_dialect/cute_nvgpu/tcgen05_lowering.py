@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.cute_nvgpu.sync import ArchOp, build, i32_value, op_of
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
-from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05MmaOp, Tcgen05MmaType
-from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, row_of
+from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05MmaOp, Tcgen05MmaType, Tcgen05ScaledMmaOp
+from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, Tiles, row_of
 from cute_dialect.cute_nvgpu.tmem import OPS as TMEM_OPS
 from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call, tmem_address
 from cute_dialect.cute_nvgpu.wgmma_lowering import descriptor, multiply_by_warp_group
 from cute_dialect.dialect import views
 from cute_dialect.dialect.memory_types import MemRefType, PtrType
-from cute_dialect.dialect.types import LayoutType
+from cute_dialect.dialect.types import IntTupleType, LayoutType
+from cute_dialect.dialect.views import AddOffsetOp
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.walk import Handler, Lowering
@@ -33,10 +34,59 @@ _COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
 
 
 def multiply(product: Product) -> None:
-    """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile."""
+    """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile, or ``tcgen05_scaled_mma`` with factors."""
     if product.c is not None and product.c is not product.op.operands[1]:
         raise PassError("C is another tensor than D, but the MMA accumulates in D; pass D as C", product.op)
-    multiply_by_warp_group(Tcgen05MmaOp, product)
+    tiles = product.tiles
+    if "SFA" not in tiles:
+        multiply_by_warp_group(Tcgen05MmaOp, product)
+        return
+
+    def factors(m: int, n: int, k: int) -> tuple[list[SSAValue], Mapping[str, Attribute]]:
+        places = [_factors(product, tiles[name], name, (i, k)) for name, i in (("SFA", m), ("SFB", n))]
+        (_, a), (_, b) = places
+        return [column for column, _ in places], {"sf_a": IntegerAttr(a, i32), "sf_b": IntegerAttr(b, i32)}
+
+    multiply_by_warp_group(Tcgen05ScaledMmaOp, product, factors)
+
+
+def _factors(product: Product, tiles: Tiles, operand: str, at: tuple[int, int]) -> tuple[SSAValue, int]:
+    """Return the column of the scale factors of an instruction, and the first of their bytes in it."""
+    pointer, offset = tiles.place(*at)
+    start, byte = _column_of(pointer)
+    if start is None or not isinstance(offset, int):
+        raise PassError(
+            f"the position of {operand} in its column of tensor memory depends on run-time values, but the instruction "
+            "encodes it; unroll the loop over K",
+            product.op,
+        )
+    whole = byte + offset
+    assert isinstance(product.atom, Tcgen05MmaType)
+    count = product.atom.factors_of(operand)[1]
+    if whole % 4 % count:
+        allowed = ", ".join(map(str, range(0, 4, count)))
+        raise PassError(
+            f"{operand} begins at byte {whole % 4} of a column of tensor memory; an MMA with {count} factors per row "
+            f"needs one of {allowed}",
+            product.op,
+        )
+    return product.site.moved(start, whole - whole % 4), whole % 4
+
+
+def _column_of(pointer: SSAValue) -> tuple[SSAValue | None, int]:
+    """Return a pointer to the start of a column, and the distance of a pointer to bytes from it; None if unknown."""
+    t = pointer.type
+    assert isinstance(t, PtrType)
+    if t.data.alignment >= 4:
+        return pointer, 0
+    owner = pointer.owner
+    if isinstance(owner, views.GetIterOp) and isinstance(owner.operands[0].owner, views.MakeViewOp):
+        return _column_of(owner.operands[0].owner.operands[0])
+    if isinstance(owner, AddOffsetOp) and isinstance(offset := owner.operands[1].type, IntTupleType):
+        start, byte = _column_of(owner.operands[0])
+        if start is not None and isinstance(offset.data, int):
+            return start, byte + offset.data
+    return None, 0
 
 
 def place_fragment(site: InsertionPoint, t: MemRefType) -> SSAValue:

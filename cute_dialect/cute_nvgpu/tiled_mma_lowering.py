@@ -122,11 +122,16 @@ class Tiles:
         key = ("tile", self._tensor, first, second)
         return site.once(key, lambda: self._view(first, second))
 
-    def _view(self, first: int, second: int) -> Operation:
-        site, tensor = self._site, self._tensor
-        it = site.once(("iter", tensor), lambda: views.GetIterOp(tensor))
+    def place(self, first: int, second: int) -> tuple[SSAValue, Leaf]:
+        """Return the iterator of the operand, and the offset of the atom at these coordinates in the two modes."""
+        tensor = self._tensor
+        it = self._site.once(("iter", tensor), lambda: views.GetIterOp(tensor))
         rest = [self._bound(i) for i in (1, 2)]
-        offset = add(_value(first, rest[0]), _value(second, rest[1]))
+        return it, add(_value(first, rest[0]), _value(second, rest[1]))
+
+    def _view(self, first: int, second: int) -> Operation:
+        site = self._site
+        it, offset = self.place(first, second)
         return views.MakeViewOp(site.moved(it, offset), site.static(LayoutType(self._values)))
 
     def _bound(self, mode: int) -> Layout:

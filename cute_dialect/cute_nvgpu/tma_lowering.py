@@ -81,7 +81,7 @@ def _make(op: Operation) -> None:
         extents.append(_wide(site, tree_get(modes.shape, d.modes[0]) if single else d.extent))  # type: ignore[arg-type]
         if i:
             stride = tree_get(modes.stride, d.modes[0]) if single else d.stride
-            strides.append(_bytes(site, stride, spec.element_bytes))  # type: ignore[arg-type]
+            strides.append(_bytes(site, stride, spec.element_bits))  # type: ignore[arg-type]
     address = site.emit(views.GetIterOp(gmem))
     op.results[0].replace_all_uses_with(site.emit(tma.MakeTensorMapOp(address, extents, strides, atom)))
     declared = LayoutType(coords.layout)
@@ -101,10 +101,10 @@ def _make_im2col(op: Operation) -> None:
     assert isinstance(t, MemRefType) and isinstance(atom, Im2colAtomType)
     layout = t.layout if is_static(t.layout) else site.bound(site.emit(views.GetLayoutOp(gmem)))
     assert isinstance(layout, Layout)
-    size = element_bits(t.element) // 8
+    bits = element_bits(t.element)
     extents = [_wide(site, n) for n in cast("tuple[Leaf, ...]", layout.shape)]
     steps = cast("tuple[Leaf, ...]", layout.stride)[1:]
-    strides = [_wide(site, n) if size == 1 else _bytes(site, n, size) for n in steps]
+    strides = [_wide(site, n) if bits == 8 else _bytes(site, n, bits) for n in steps]
     address = site.emit(views.GetIterOp(gmem))
     op.results[0].replace_all_uses_with(site.emit(tma.MakeIm2colMapOp(address, extents, strides, atom)))
 
@@ -114,11 +114,13 @@ def _wide(site: InsertionPoint, leaf: Leaf) -> SSAValue:
     return site.constant(leaf, i64) if isinstance(leaf, int) else site.emitter.value(leaf, 64)
 
 
-def _bytes(site: InsertionPoint, stride: Leaf, size: int) -> SSAValue:
-    """Return a stride in bytes, as an i64, from a stride in elements."""
+def _bytes(site: InsertionPoint, stride: Leaf, bits: int) -> SSAValue:
+    """Return a stride in bytes, as an i64, from a stride in elements of ``bits`` bits."""
     if isinstance(stride, int):
-        return site.constant(stride * size, i64)
-    return site.emitter.binary("mul", stride, size, 64)
+        return site.constant(stride * bits // 8, i64)
+    if bits < 8:
+        return site.emitter.binary("div", stride, 8 // bits, 64)
+    return site.emitter.binary("mul", stride, bits // 8, 64)
 
 
 # ---------------------------------------------------------------------------------------------------------- in a kernel

@@ -131,7 +131,7 @@ def check_map(m: TmaMap) -> None:
     try:
         TensorMapSpec(
             element=str(m.element),
-            dims=tuple([TensorDim(1, unit if i else 1, b, s) for i, (b, s) in enumerate(zip(m.box, m.strides))]),
+            dims=tuple([TensorDim(2, unit if i else 1, b, s) for i, (b, s) in enumerate(zip(m.box, m.strides))]),
             swizzle=m.swizzle,
             interleave=m.interleave,
             l2_promotion=m.l2,
@@ -383,11 +383,11 @@ def _boxes(
         found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]
     except ArchError as e:
         raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
-    size = element_bits(m.element) // 8
+    bits = element_bits(m.element)
     for box in found:
-        if box.offset * size % 128:
+        if box.offset * bits % 1024:
             raise AlgebraError(
-                f"a box begins at byte {box.offset * size} of smem; boxes must begin at multiples of 128 bytes"
+                f"a box begins at byte {box.offset * bits / 8:g} of smem; boxes must begin at multiples of 128 bytes"
             )
     return found
 
@@ -400,11 +400,11 @@ def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> t
     if width != m.swizzle:
         raise AlgebraError(f"smem has a swizzle of {width} bytes ({smem}); the tensor map needs {m.swizzle}")
     check_alignment(m, smem.alignment, str(smem))
-    size = element_bits(m.element) // 8
-    if divisibility(inner) * size % m.smem_alignment:
+    bits = element_bits(m.element)
+    if divisibility(inner) * bits % (8 * m.smem_alignment):
         raise AlgebraError(
             f"the composed layout is {payload_text(smem.layout)}; its offset must be a multiple of "
-            f"{m.smem_alignment // size} elements, the period of the swizzle"
+            f"{8 * m.smem_alignment // bits} elements, the period of the swizzle"
         )
     for what, given in (("coordinates", coords.layout), ("smem", layout)):
         if isinstance(given, ComposedLayout) or not is_static(given):

@@ -67,13 +67,6 @@ def _pointer(types: Sequence[Attribute]) -> list[Attribute]:
     return [_POINTER]
 
 
-def _check_source(types: Sequence[Attribute]) -> None:
-    source = types[1]
-    assert isinstance(source, PtrType)
-    if source.data.alignment < 16 or source.data.swizzle is not None:
-        raise AlgebraError(f"operand #1, src, is {source}; use a pointer aligned to 16 bytes, without a swizzle")
-
-
 ROWS: tuple[Row, ...] = (
     Row(
         "tmem_alloc",
@@ -120,18 +113,6 @@ ROWS: tuple[Row, ...] = (
         example="(%ptr) {columns = 256 : i32} : (!cute.ptr<f32, tmem, align<128>>) -> ()",
     ),
     Row(
-        "tmem_copy",
-        "Copies 512 bytes of shared memory to 4 columns of tensor memory, as scale factors of 128 rows: bytes 16i to "
-        "16i + 15 to lanes i, i + 32, i + 64 and i + 96. ``src`` is aligned to 16 bytes. One thread executes it. Later "
-        "``tcgen05_scaled_mma`` of the thread read the factors without a wait.",
-        '"tcgen05.cp"',
-        ("ptr:tmem", "src:smem"),
-        properties=(CTA_GROUP,),
-        check=_check_source,
-        arch=TCGEN05,
-        example="(%ptr, %src) : (!cute.ptr<f32, tmem, align<16>>, !cute.ptr<i8, smem, align<512>>) -> ()",
-    ),
-    Row(
         "tmem_wait",
         "Waits until the earlier ``tmem_load`` or ``tmem_store`` of the thread are complete. All threads of the warp "
         "execute it. Loaded registers hold their values only after the wait.",
@@ -163,7 +144,19 @@ class TmemCopy(NamedTuple):
     packed: bool = False
 
 
-class TmemCopyType(Data[TmemCopy], InstructionCopyType):
+class TmemAtomType(InstructionCopyType):
+    """Base of the copies to and from tensor memory."""
+
+    def window(self) -> Layout:
+        """Return the elements of tensor memory that one instruction accesses."""
+        raise NotImplementedError(self.name)
+
+    def thread_lanes(self) -> Layout:
+        """Return the first element of each thread of the tiled copy, relative to that of thread 0."""
+        return raw_layout(1, 0)
+
+
+class TmemCopyType(Data[TmemCopy], TmemAtomType):
     """Base of ``tmem_load`` and ``tmem_store``."""
 
     DIRECTION: ClassVar[str]
@@ -209,10 +202,18 @@ class TmemCopyType(Data[TmemCopy], InstructionCopyType):
     def row(self) -> CopyAtom:
         return _row(self.DIRECTION, self.data)
 
+    def window(self) -> Layout:
+        key = self.data
+        return coalesce(window(key.shape, key.repetitions, element_bits(key.element), key.packed))
+
+    def thread_lanes(self) -> Layout:
+        lane, _ = strides(element_bits(self.element))
+        return raw_layout((32, 4), (0, 32 * lane))
+
     def check_window(self, what: str, t: MemRefType, pieces: Pieces) -> None:
         key, bits = self.data, element_bits(t.element)
-        wanted = window(key.shape, key.repetitions, bits, key.packed)
-        if coalesce(pieces.piece) != coalesce(wanted):
+        wanted = self.window()
+        if coalesce(pieces.piece) != wanted:
             raise AlgebraError(
                 f"one {self.DIRECTION} with {self} accesses the elements {payload_text(wanted)} of tensor memory, got "
                 f"{payload_text(coalesce(pieces.piece))} in mode 0 of {payload_text(t.layout)}"
@@ -291,13 +292,14 @@ class TmemStoreOp(CopyInstructionOp):
 
 @cute_op
 class MakeTmemCopyOp(MemoryOp):
-    """Builds the tiled copy of a warpgroup that loads or stores a tensor in tensor memory.
+    """Builds the tiled copy of a warpgroup that loads or stores a tensor in tensor memory, or of one thread that copies
+    from shared memory to it (``tmem_copy``).
 
     Syntax: ``%tc = cute.make_tmem_copy(%atom, %tensor) : (ATOM, T) -> TC``
 
     Inference:
         Warp ``w`` of the 4 accesses the lanes from ``32 * w`` on, with the thread-value layout of the atom. The tile
-        consists of the coordinates of the tensor whose elements the warps access at once.
+        consists of the coordinates of the tensor whose elements the warps, or the thread, access at once.
 
     Example:
         %tc = cute.make_tmem_copy(%a, %t) : (!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, !cute.memref<f32, tmem, "(128,64):(65536,1)">) -> !cute.tiled_copy<!cute_nvgpu.atom.tmem_load<f32, 32x32b, x8>, layout_copy_tv = <"((32,4),(8,32)):((0,32),(128,1))">, tiler_mn = <"[128:1;8:1]">>
@@ -316,22 +318,20 @@ class MakeTmemCopyOp(MemoryOp):
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
         expect_operands(operand_types, 2)
         atom, t = operand_types
-        expect(atom, TmemCopyType, 0, "an atom of tensor memory")
+        expect(atom, TmemAtomType, 0, "an atom of tensor memory")
         expect(t, MemRefType, 1, "a !cute.memref")
-        assert isinstance(atom, TmemCopyType) and isinstance(t, MemRefType)
+        assert isinstance(atom, TmemAtomType) and isinstance(t, MemRefType)
         if t.space != AddressSpace.tmem:
             raise AlgebraError(f"operand #1 must be a tensor in tmem, got {t}")
         bits = element_bits(t.element)
         if bits != element_bits(atom.element):
             raise AlgebraError(f"operand #1 must have elements as wide as the atom's {atom.element}, got {t.element}")
-        layout, key = t.layout, atom.data
+        layout = t.layout
         if not isinstance(layout, Layout) or not is_static(layout):
             raise AlgebraError(f"the layout of the tensor is not static ({payload_text(layout)}); use a static one")
-        lane, _ = strides(bits)
-        values = coalesce(window(key.shape, key.repetitions, bits, key.packed))
-        addresses = make_layout(raw_layout((32, 4), (0, 32 * lane)), values)
+        values = atom.window()
         try:
-            tiler, layout_tv = make_cotiled_layout(addresses, layout)
+            tiler, layout_tv = make_cotiled_layout(make_layout(atom.thread_lanes(), values), layout)
             data = TiledCopy(atom, layout_tv, tiler)
             verify_tiled_copy(data)
         except AlgebraError as e:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -57,21 +56,6 @@ def _dealloc(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     call(low, f"dealloc.cg{op.number('cta_group')}", [*operands, columns])
 
 
-_COPIED = 1 << 46 | 128 >> 4 << 32 | 1 << 16
-"""Matrix descriptor of 32 rows of 16 bytes, without a swizzle, at address 0."""
-
-
-def _copy(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
-    target, source = operands
-    base = low.build
-    address = base.emit(make_op(llvm.OPS["ptrtoint"], [source], [i32]))
-    start = base.emit(
-        arith.ShRUIOp(base.emit(arith.AndIOp(address, base.constant(0x3FFFF, i32))), base.constant(4, i32))
-    )
-    word = base.emit(arith.OrIOp(base.emit(arith.ExtUIOp(start, i64)), base.constant(_COPIED, i64)))
-    call(low, f"cp.32x128b_warpx4.cg{op.number('cta_group')}", [target, word])
-
-
 def _wait(low: Lowering, op: ArchOp, operands: list[SSAValue]) -> None:
     call(low, "wait.ld" if op.word("kind") == "load" else "wait.st", [])
 
@@ -82,7 +66,6 @@ _LOWER: Mapping[str, Lower] = {
     "tmem_pointer": _pointer,
     "tmem_address": _address,
     "tmem_dealloc": _dealloc,
-    "tmem_copy": _copy,
     "tmem_wait": _wait,
 }
 

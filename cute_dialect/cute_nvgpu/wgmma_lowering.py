@@ -19,6 +19,7 @@ keeps descriptors in uniform registers::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, VectorType, i32, i64
@@ -52,8 +53,12 @@ def multiply(product: Product) -> None:
     multiply_by_warp_group(WgmmaOp, product)
 
 
-def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
-    """Lower a GEMM to one op ``make`` per instruction, with the operands D, A, B, and E if sparse."""
+Factors: TypeAlias = Callable[[int, int, int], tuple[list[SSAValue], Mapping[str, Attribute]]]
+"""Function of (m, n, k) in instructions that returns the further operands and properties of an instruction."""
+
+
+def multiply_by_warp_group(make: type[Operation], product: Product, factors: Factors | None = None) -> None:
+    """Lower a GEMM to one op ``make`` per instruction, with the operands D, A, B, E if sparse, and scale factors."""
     site, op, c, atom, tiles, (m, n, k) = product
     mma, d = op.operands[:2]
     scale_d = _accumulate_flag(mma)
@@ -68,11 +73,13 @@ def multiply_by_warp_group(make: type[Operation], product: Product) -> None:
             operands: list[SSAValue] = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
             if "E" in tiles:
                 operands.append(tiles["E"].at(i, step))
+            more, chosen = factors(i, j, step) if factors is not None else ([], {})
+            operands += more
             first = step == 0 and c is None
             if first and scale_d is not None:
                 operands.append(scale_d)
             accumulate = not first or scale_d is not None
-            properties = {"accumulate": BoolAttr.from_bool(accumulate), "atom": atom}
+            properties = {"accumulate": BoolAttr.from_bool(accumulate), **chosen, "atom": atom}
             site.add(make_op(make, operands, properties=properties))
 
 

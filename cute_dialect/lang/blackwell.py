@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.hopper import get_smem_layout_atom
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 __all__ = [
     "cluster_shape_to_tma_atom_A",
     "cluster_shape_to_tma_atom_B",
+    "cluster_shape_to_tma_atom_SFB",
     "compute_epilogue_tile_shape",
     "get_smem_store_op",
     "get_tmem_load_op",
+    "make_blockscaled_trivial_tiled_mma",
     "make_smem_layout",
     "make_smem_layout_a",
     "make_smem_layout_b",
@@ -64,6 +66,43 @@ def make_trivial_tiled_mma(
         raise TypeError(
             "make_trivial_tiled_mma: the operands must be f16, bf16, tf32, an 8-bit float or an 8-bit integer, got "
             f"{ab_dtype!r}"
+        )
+    return cute.make_tiled_mma(cute.make_mma_atom(op))
+
+
+def make_blockscaled_trivial_tiled_mma(
+    a_dtype: type[Numeric],
+    *types_and_majors: type[Numeric] | OperandMajorMode | int | CtaGroup | tuple[int, int] | OperandSource,
+) -> TiledMma:
+    """Create the tiled MMA of one ``tcgen05.mma`` with block scales.
+
+    The arguments are ``(a_dtype, b_dtype, a_major, b_major, sf_dtype, sf_vec_size, cta_group, mma_tiler_mn)``, and may
+    be followed by ``a_source``. Without ``b_dtype`` it is ``a_dtype``.
+
+    Args:
+        a_dtype: the element type of A: an 8-bit, 6-bit or 4-bit float.
+        types_and_majors: the further arguments. ``sf_dtype`` and ``sf_vec_size`` are the type of the scale factors, and
+            the number of elements along K that share one. ``mma_tiler_mn`` is (M, N) of the instruction.
+
+    Raises TypeError if there is no such instruction.
+    """
+    tcgen05 = cute.nvgpu.tcgen05
+    given = list(types_and_majors)
+    b_dtype: Any = given.pop(0) if isinstance(given[0], type) else a_dtype
+    a_major, b_major, sf_dtype, vec, group, (m, n), *source = cast("Any", given)
+    where = (group, *(source or [tcgen05.OperandSource.SMEM]))
+    if a_dtype is b_dtype is cute.Float4E2M1FN and (vec == 16 or sf_dtype is cute.Float8E8M0FNU):
+        if a_major != cute.nvgpu.OperandMajorMode.K or b_major != cute.nvgpu.OperandMajorMode.K:
+            raise TypeError("make_blockscaled_trivial_tiled_mma: Float4E2M1FN operands must be K-major")
+        shape = (m, n, 64)
+        op = tcgen05.MmaMXF4Op(shape, *where) if vec == 32 else tcgen05.MmaMXF4NVF4Op(sf_dtype, shape, *where)
+    elif sf_dtype is cute.Float8E8M0FNU and vec == 32:
+        op = tcgen05.MmaMXF8F6F4Op(a_dtype, b_dtype, (m, n, 32), *where, a_major, b_major)
+    else:
+        raise TypeError(
+            f"make_blockscaled_trivial_tiled_mma: there is no MMA of {a_dtype!r} and {b_dtype!r} with {sf_dtype!r} for "
+            f"{vec} elements; use Float8E8M0FNU for 32 elements, or for Float4E2M1FN also Float8E4M3FN or Float8E8M0FNU "
+            "for 16"
         )
     return cute.make_tiled_mma(cute.make_mma_atom(op))
 
@@ -151,6 +190,9 @@ def cluster_shape_to_tma_atom_A(cluster_shape_mnk: Shape, atom_thr_id: Layout) -
 
 cluster_shape_to_tma_atom_B = cluster_shape_to_tma_atom_A
 """The TMA load of B, which is that of A."""
+
+cluster_shape_to_tma_atom_SFB = cluster_shape_to_tma_atom_A
+"""The TMA load of the scale factors of B. Both blocks of a pair need all of them, and each loads a part for both."""
 
 
 def _staged(

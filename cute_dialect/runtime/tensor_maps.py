@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.errors import TmaError
-from cute_dialect.arch.tensor_map_codes import ELEMENT_BYTES, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import ELEMENT_BITS, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
 from cute_dialect.runtime.host_program import TensorMap
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -40,12 +40,13 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
     unit = max(16, INTERLEAVES[m.interleave])
     # The stride of a dimension of extent 1 is never used, so any value is accepted for it.
     strides = tuple([unit if n == 1 else s for n, s in zip(m.extents[1:], m.strides)])
-    size = ELEMENT_BYTES[m.element]
+    bits = ELEMENT_BITS[m.element]
     _check_strides(strides, unit)
     if m.pixels:
         _check_im2col(m, strides, address)
         return m._replace(strides=strides)
-    dims = tuple([TensorDim(n, s // size, b, e) for n, s, b, e in zip(m.extents, (size, *strides), m.box, m.steps)])
+    pitches = (1, *(8 * s // bits for s in strides))
+    dims = tuple([TensorDim(n, s, b, e) for n, s, b, e in zip(m.extents, pitches, m.box, m.steps)])
     TensorMapSpec(
         element=ELEMENTS[m.element],
         dims=dims,
@@ -71,11 +72,11 @@ def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
 
     if address % 16:
         raise TmaError(f"expected an address that is a multiple of 16, got {address:#x}", "address")
-    size = ELEMENT_BYTES[m.element]
+    bits = ELEMENT_BITS[m.element]
     Im2colMapSpec(
         element=ELEMENTS[m.element],
         extents=m.extents,
-        element_pitches=tuple([s // size for s in strides]),
+        element_pitches=tuple([8 * s // bits for s in strides]),
         lower=m.lower,
         upper=m.upper,
         channels=m.box[0],

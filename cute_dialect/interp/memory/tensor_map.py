@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 MAGIC = b"cuteTMap"
 MAP_BYTES = 128
-ELEMENTS = ("f64", "f32", "tf32", "f16", "bf16", "i64", "i32", "ui32", "i16", "ui16", "i8", "ui8", "f8E4M3FN", "f8E5M2")
-_BYTES = (8, 4, 4, 2, 2, 8, 4, 4, 2, 2, 1, 1, 1, 1)
+ELEMENTS = ("f64", "f32", "tf32", "f16", "bf16", "i64", "i32", "ui32", "i16", "ui16", "i8", "ui8", "f8E4M3FN", "f8E5M2",
+            "f8E8M0FNU", "f4E2M1FN")  # fmt: skip
+_BYTES = (8, 4, 4, 2, 2, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1)
+_PACKED = ("f4E2M1FN",)
 _SWIZZLES = (0, 32, 64, 128)
 _RAW = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 _HEAD = struct.Struct("<8sQ8B")
@@ -148,7 +150,7 @@ class TensorMap:
 
     @property
     def element_bytes(self) -> int:
-        """Size of an element in bytes."""
+        """Size of an element in bytes. Elements of 4 bits are moved in pairs, whose size is one byte."""
         return _BYTES[ELEMENTS.index(self.element)]
 
     @property
@@ -157,11 +159,17 @@ class TensorMap:
         return self.element_strides or (1,) * self.rank
 
     @property
+    def per_byte(self) -> int:
+        """Elements per byte: 2 if they have 4 bits, else 1."""
+        return 2 if self.element in _PACKED else 1
+
+    @property
     def counts(self) -> tuple[int, ...]:
-        """Elements that one copy moves along each dimension, innermost first."""
+        """Elements, or pairs of 4-bit elements, that one copy moves along each dimension, innermost first."""
         if self.pixels:
             return (self.box[0], self.pixels)
-        return tuple([-(-b // s) for b, s in zip(self.box, self.steps)])
+        first, *others = self.box
+        return tuple([-(-b // s) for b, s in zip((first // self.per_byte, *others), self.steps)])
 
     @property
     def box_bytes(self) -> int:
@@ -229,13 +237,15 @@ class TensorMap:
         """Return the regions of a copy at these coordinates (innermost first): one box, or one per im2col pixel."""
         if len(coordinates) != self.rank:
             raise Fault("tma", f"the tensor map has {self.rank} dimensions, got {len(coordinates)} coordinates")
-        first = int(coordinates[0]) * self.element_bytes
-        if first % 16:  # The GPU stops with an illegal instruction (observed on an H200).
-            what = f"coordinate {int(coordinates[0])} of {self.element}, {first} bytes"
+        inner = int(coordinates[0])
+        first = inner * self.element_bytes // self.per_byte
+        if first % 16 or inner % self.per_byte:  # The GPU stops with an illegal instruction (observed on an H200).
+            what = f"coordinate {inner} of {self.element}, {first} bytes"
             raise Fault("misaligned", f"the first coordinate of a box must be a multiple of 16 bytes, got {what}")
         if self.pixels:
             return self._columns(coordinates, offsets)
-        return [Region(tuple([(int(c), n, s) for c, n, s in zip(coordinates, self.counts, self.steps)]), 0)]
+        at = (inner // self.per_byte, *coordinates[1:])
+        return [Region(tuple([(int(c), n, s) for c, n, s in zip(at, self.counts, self.steps)]), 0)]
 
     def _columns(self, coordinates: Sequence[int], offsets: Sequence[int]) -> list[Region]:
         """Return the im2col regions: `pixels` base pixels in order W, H, D, N within the box of corners.
@@ -272,7 +282,7 @@ class TensorMap:
         """
         item = self.element_bytes
         strides = (item, *self.strides)
-        extents = self.extents
+        extents = (self.extents[0] // self.per_byte, *self.extents[1:])
         if stored and self.steps[0] == 1:
             unit = 16 // item
             extents = (-(-extents[0] // unit) * unit, *extents[1:])
@@ -292,8 +302,8 @@ class TensorMap:
         last = start + sum((n - 1) * p for n, p in zip(shape, pitch)) + item
         if start < 0 or last > buf.size:
             where = f"bytes {start} to {last} of {buf.name}, which has {buf.size}"
-            if extents != self.extents:
-                where += f"; a store of lines of {self.extents[0] * item} bytes writes whole units of 16 bytes"
+            if stored and extents[1:] == self.extents[1:] and extents[0] * self.per_byte != self.extents[0]:
+                where += f"; a store of lines of {self.extents[0] * item // self.per_byte} bytes writes whole units of 16 bytes"
             raise Fault("oob", f"tensor map {self.name or self.text}: the box reaches {where}", -1, buf.base + start)
         view = np.ndarray(shape[::-1], _RAW[item], buf.data.data, start, pitch[::-1])
         return tuple(slices[::-1]), view
@@ -382,7 +392,9 @@ class TensorMap:
     @property
     def text(self) -> str:
         """The map on one line, for diagnostics."""
-        return f"{'x'.join(map(str, self.extents))} {self.element}, box {'x'.join(map(str, self.counts))}"
+        first, *others = self.counts
+        box = "x".join(map(str, (first * self.per_byte, *others)))
+        return f"{'x'.join(map(str, self.extents))} {self.element}, box {box}"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from cute_dialect.algebra.values import Layout as LayoutPayload
 from cute_dialect.algebra.values import layout_modes, raw_layout
 from cute_dialect.lang.machine.atoms import CopyAtom, check_target, make_copy_atom, refuse
 from cute_dialect.lang.machine.instructions import as_attribute, emit_machine, in_kernel, pointer, tensor_operand
-from cute_dialect.lang.machine.threads import one_of_the_warp
+from cute_dialect.lang.machine.threads import issued_by_one, one_of_the_warp
 from cute_dialect.lang.machine.tiled_mma import Tiled, TiledMma, partition_view, static_payload, thread_coord
 from cute_dialect.lang.machine.tma import Im2colOp, prefetch_columns, prefetch_tile, with_map
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
@@ -374,7 +374,7 @@ def copy(
 ) -> None:
     """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
-    For instructions that one thread issues (TMA, bulk copies), one thread of the warp is elected. A tiled copy that
+    For instructions that one thread issues (TMA, bulk copies, ``tcgen05.cp``), one thread of the warp is elected. A tiled copy that
     distributes the instructions over several threads elects none. A load of tensor memory includes the wait for it;
     after stores, call ``cute.arch.fence_view_async_tmem_store``.
 
@@ -422,7 +422,10 @@ def copy(
         check_access(destination, "write")
     attributes = {"partial": UnitAttr()} if partial else None
     try:
-        tracer.op(name, operands, None, None, attributes=attributes)
+        if destination.memspace == AddressSpace.tmem and source.memspace == AddressSpace.smem:
+            issued_by_one(lambda: tracer.op(name, operands, None, None, attributes=attributes))
+        else:
+            tracer.op(name, operands, None, None, attributes=attributes)
     except LayoutError as e:
         _refuse_copy(what, e, source, destination)
     if source.memspace == AddressSpace.tmem:

@@ -213,10 +213,55 @@ def make_tmem_copy(atom: CopyAtom, tmem_tensor: Tensor) -> TiledCopy:
         atom: a load or a store of tensor memory.
         tmem_tensor: the tile, with a static layout.
     """
-    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
-
     what = "cute.nvgpu.tcgen05.make_tmem_copy"
     _accesses_tmem(atom, what)
+    return _tiled_copy(atom, tmem_tensor, what)
+
+
+def make_s2t_copy(atom: CopyAtom, tmem_tensor: Tensor) -> TiledCopy:
+    """Create the tiled copy of one thread from shared memory to a tile in tensor memory.
+
+    ``get_slice(0)`` partitions both sides. ``cute.copy`` issues the copies in one thread; later MMAs of this thread
+    read the tile without a wait.
+
+    Args:
+        atom: a copy such as ``Cp4x32x128bOp``.
+        tmem_tensor: the tile, with a static layout, and without modes of stride 0 (``cute.filter_zeros``).
+    """
+    what = "cute.nvgpu.tcgen05.make_s2t_copy"
+    _copies_to_tmem(atom, what)
+    return _tiled_copy(atom, tmem_tensor, what)
+
+
+def get_s2t_smem_desc_tensor(tiled_copy: TiledCopy, smem_tensor: Tensor) -> Tensor:
+    """Return the partition of shared memory unchanged: the compiler derives the descriptors of ``tcgen05.cp`` from it.
+
+    Args:
+        tiled_copy: a copy returned by :func:`make_s2t_copy`.
+        smem_tensor: its partition of the source.
+    """
+    what = "cute.nvgpu.tcgen05.get_s2t_smem_desc_tensor"
+    _copies_to_tmem(getattr(tiled_copy, "atom", tiled_copy), what)
+    given = tensor_operand(smem_tensor, what, "tensor")
+    if given.memspace != AddressSpace.smem:
+        raise KernelTypeError("F251", f"{what}: the tensor must be in shared memory, got {given!r}")
+    return given
+
+
+def _copies_to_tmem(atom: object, what: str) -> None:
+    from cute_dialect.cute_nvgpu.tmem_copy import SharedCopyType  # late: start-up
+
+    if not isinstance(atom, CopyAtom) or not isinstance(atom.type, SharedCopyType):
+        raise KernelTypeError(
+            "F251",
+            f"{what}: atom must be a copy from shared to tensor memory, got {atom!r}",
+            hint="cute.make_copy_atom(tcgen05.Cp4x32x128bOp(), cute.Float8E8M0FNU)",
+        )
+
+
+def _tiled_copy(atom: CopyAtom, tmem_tensor: Tensor, what: str) -> TiledCopy:
+    from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
+
     tensor = tensor_operand(tmem_tensor, what, "tile")
     try:
         (made,) = infer_types_memo(op_class("cute.make_tmem_copy"), [atom.type, tensor.type], {})

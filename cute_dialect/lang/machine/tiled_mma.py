@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce
+from cute_dialect.algebra.layout import make_layout as make_payload
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.trees import is_static, shape_to_tile
 from cute_dialect.algebra.values import UNDERSCORE
@@ -32,8 +33,8 @@ from cute_dialect.lang.values.int_tuples import Tree, to_ssa
 from cute_dialect.lang.values.layout_functions import filter_zeros
 from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, make_layout, of_payload
 from cute_dialect.lang.values.numeric import as_number
-from cute_dialect.lang.values.pointers import element_class
-from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor
+from cute_dialect.lang.values.pointers import Pointer, element_class
+from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor, make_tensor
 from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
@@ -133,27 +134,31 @@ class TiledMma(Tiled):
     """An MMA of tiles by many threads: an atom, its repetitions along M, N and K, and a permutation of each.
 
     ``accumulate`` selects whether a ``wgmma`` adds to its accumulators; ``set(Field.ACCUMULATE, x)`` sets it, and None
-    means not set.  ``get_slice(tid)`` returns one thread's slice.
+    means not set.  ``sfa`` and ``sfb`` are the pointers to scale factors in tensor memory that ``set(Field.SFA, p)``
+    sets.  ``get_slice(tid)`` returns one thread's slice.
     """
 
-    __slots__ = ("accumulate",)
+    __slots__ = ("accumulate", "sfa", "sfb")
     making = "cute.make_tiled_mma"
-    __cute_places__ = ("accumulate",)
-    __cute_unsaid__ = {"accumulate": _UNSAID}
+    __cute_places__ = ("accumulate", "sfa", "sfb")
+    __cute_unsaid__ = dict.fromkeys(__cute_places__, _UNSAID)
 
     atom: MmaAtom
     accumulate: Any
+    sfa: Any
+    sfb: Any
 
-    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None):
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None, sfa: Any = None, sfb: Any = None):
         self.type = type
         self.atom = atom
         self.accumulate = accumulate
+        self.sfa, self.sfb = sfa, sfb
 
     def fixed(self) -> tuple[object, ...]:
         return (self.type, self.atom.op)
 
     def parts(self) -> tuple[object, ...]:
-        return (self.accumulate,)
+        return (self.accumulate, self.sfa, self.sfb)
 
     @classmethod
     def remade(cls, fixed: tuple[Any, ...], parts: Sequence[Any]) -> TiledMma:
@@ -245,37 +250,54 @@ class TiledMma(Tiled):
 
     # ------------------------------------------------------------------------------------------------------- state
 
-    def set(self, field: Any, value: Condition) -> None:
-        """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean."""
-        self._check_field(field)
-        if isinstance(value, Numeric):
+    def set(self, field: Any, value: Condition | Pointer) -> None:
+        """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean, or ``Field.SFA`` or ``SFB`` to a pointer."""
+        name = self._check_field(field)
+        if name != "accumulate":
+            setattr(self, name, self._factors_at(name, value))
+        elif isinstance(value, Numeric):
             self.accumulate = Boolean(value)
             if self.accumulate.is_static:
                 self.accumulate = bool(self.accumulate.value)
         else:
             self.accumulate = None if value is None else bool(value)
 
-    def get(self, field: Any) -> Condition:
+    def get(self, field: Any) -> Condition | Pointer:
         """Return a field of the state, or None if it has not been set."""
-        self._check_field(field)
-        return self.accumulate
+        return getattr(self, self._check_field(field))
 
-    def _check_field(self, field: Any) -> None:
-        if str(getattr(field, "value", field)) != "accumulate":
-            raise KernelTypeError(
-                "F254", f"{self.name} has no field {field!r}", hint="the only field is Field.ACCUMULATE"
-            )
+    def _factors_at(self, field: str, value: object) -> Pointer | None:
+        """Return a pointer to scale factors in tensor memory, or None.  Raises F254 for other values."""
+        element = element_class(self.atom.type.element(field.upper()))
+        if value is None or (
+            isinstance(value, Pointer) and value.memspace == AddressSpace.tmem and value.value_type is element
+        ):
+            return value
+        raise KernelTypeError(
+            "F254", f"Field.{field.upper()} of {self.name} must be a pointer to {element!r} in tensor memory, got "
+            f"{value!r}", hint=f"cute.recast_ptr(pointer, dtype={element!r})",
+        )  # fmt: skip
+
+    def _check_field(self, field: Any) -> str:
+        """Return the name of a field.  Raises F254 if the MMA does not have it."""
+        name = str(getattr(field, "value", field))
+        has_factors = in_tensor_memory(self.atom) and self.atom.type.has_scales
+        fields = ("accumulate", "sfa", "sfb") if has_factors else ("accumulate",)
+        if name not in fields:
+            known = ", ".join(f"Field.{x.upper()}" for x in fields)
+            raise KernelTypeError("F254", f"{self.name} has no field {field!r}", hint=f"its fields: {known}")
         if not self.atom.is_asynchronous:
             raise KernelTypeError(
                 "F254", f"{self.name} has no field ACCUMULATE, which only wgmma and tcgen05 instructions have",
                 hint="pass C to gemm, or clear the accumulators",
             )  # fmt: skip
+        return name
 
     # ------------------------------------------------------------------------------------------------- partitioning
 
     def get_slice(self, thr_idx: Int) -> ThrMma:
         """Return one thread's slice of the tiled MMA."""
-        return ThrMma(self.type, self.atom, self.accumulate, thr_idx)
+        return ThrMma(self.type, self.atom, self.accumulate, self.sfa, self.sfb, thr_idx)
 
     def _shape(self, operand: str, shape: Any) -> Any:
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
@@ -395,12 +417,12 @@ class ThrMma(TiledMma):
 
     thr_idx: Any
 
-    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, thr_idx: Any):
-        super().__init__(type, atom, accumulate)
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, sfa: Any, sfb: Any, thr_idx: Any):
+        super().__init__(type, atom, accumulate, sfa, sfb)
         self.thr_idx = thr_idx
 
     def parts(self) -> tuple[object, ...]:
-        return (self.accumulate, self.thr_idx)
+        return (*super().parts(), self.thr_idx)
 
     def _partition(self, operand: str, tensor: Any) -> Tensor:
         what = f"partition_{operand} by {self.name}"
@@ -516,7 +538,8 @@ def gemm(
     Args:
         mma: a tiled MMA or an MMA atom.
         d, a, b, c: a thread's fragments ``(V, M, N)``, ``(V, M, K)``, ``(V, N, K)`` and ``(V, M, N)``; K, or M and N,
-            may be absent. For an MMA with block scales, ``a`` is ``[A, SFA]`` and ``b`` is ``[B, SFB]``.
+            may be absent. For an MMA with block scales, ``a`` is ``[A, SFA]`` and ``b`` is ``[B, SFB]``. A ``tcgen05``
+            MMA also takes A and B alone, of one instruction, if ``Field.SFA`` and ``Field.SFB`` are set.
         accumulate: add to D. For ``wgmma`` and ``tcgen05`` it may be a run-time Boolean, and defaults to
             ``Field.ACCUMULATE`` if set. For ``tcgen05`` the field is False at first, and C must be D or None.
         thread: the thread index, if ``a`` and ``b`` are whole tiles (M, K) and (N, K) in shared memory, which all
@@ -549,6 +572,8 @@ def _scaled_gemm(
     atom, value = _mma_of(mma, what)
     parts: list[Sequence[Tensor]] = []
     for name, pair in zip(("a", "b"), pairs):
+        if isinstance(pair, Tensor) and in_tensor_memory(atom):
+            pair = (pair, _set_factors(mma, atom, f"sf{name}", what))
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise KernelTypeError(
                 "F254", f"{what}: {name} must be [{name.upper()}, SF{name.upper()}] for {atom.type}, got {pair!r}"
@@ -566,6 +591,19 @@ def _scaled_gemm(
     _emit_product("cute.scaled_gemm", what, atom, [ssa, *(t.ssa for t in operands), *ends], operands)
 
 
+def _set_factors(mma: TiledMma | MmaAtom, atom: MmaAtom, field: str, what: str) -> Tensor:
+    """Return the scale factors of one instruction at the pointer in a field of an MMA.  Raises F254 if it is unset."""
+    operand, pointer = field.upper(), getattr(mma, field, None)
+    if not isinstance(pointer, Pointer):
+        raise KernelTypeError(
+            "F254", f"{what} by {atom.type}: Field.{operand} is not set here, and {operand[-1]} is given alone",
+            hint=f"mma.set(Field.{operand}, pointer), or pass [{operand[-1]}, {operand}]",
+        )  # fmt: skip
+    kind: Any = atom.type
+    rows, _ = kind.factors_of(operand)
+    return make_tensor(pointer, Layout(make_payload(kind.factor_layout(operand, rows))))
+
+
 def _fits(atom: MmaAtom, operand: str, element: type[Numeric] | None) -> bool:
     """Return True if tensors of a type may be an operand of an MMA."""
     return element is not None and atom.type.accepts_element(operand, parse_type(element.mlir_type))
@@ -577,6 +615,8 @@ def _factors(atom: MmaAtom, tensor: Tensor, operand: str) -> Tensor:
     Programs may give mode V the extent of K instead: factors repeat by modes of stride 0, which are removed.
     """
     if not isinstance(tensor, Tensor) or not is_static(tensor.shape_payload):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return tensor
+    if in_tensor_memory(atom):
         return tensor
     layout = tensor.layout
     assert isinstance(layout, Layout)

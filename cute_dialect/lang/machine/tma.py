@@ -248,7 +248,9 @@ def _of_operand(
     cluster: Any,
     internal_type: type[Numeric] | None,
 ) -> TmaInfo:
+    from cute_dialect.lang.machine.factor_maps import FactorBlocks, holds_factors  # late: start-up
     from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
+    from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 
     count = 1
     if cluster is not None and getattr(op, "multicast", None):
@@ -257,6 +259,10 @@ def _of_operand(
     x, k = (tiler[m] for m in modes)
     if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
         x //= tiled_mma.size  # Each block of a pair loads its part.
+    if holds_factors(gmem):
+        blocks = FactorBlocks(gmem, _as_matrix(smem), (x, k), f"make_tiled_tma_atom({op.name})")
+        made = make_tiled_tma_atom(op, blocks.tensor, as_layout(blocks.smem), blocks.tiler, count)
+        return TmaInfo(made.atom, blocks.coordinates(made.tma_tensor), smem)
     made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count, internal_type=internal_type)
     return TmaInfo(made.atom, made.tma_tensor, smem)
 
@@ -293,7 +299,11 @@ def make_tiled_tma_atom_A(
     *,
     internal_type: type[Numeric] | None = None,
 ) -> TmaInfo:
-    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster."""
+    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster.
+
+    ``gmem_tensor`` may also be the scale factors of A, with the layout of ``blockscaled.tile_atom_to_shape_SF``. Their
+    map moves bytes, whatever ``internal_type`` is.
+    """
     return _of_operand(
         (0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
     )
@@ -309,7 +319,10 @@ def make_tiled_tma_atom_B(
     *,
     internal_type: type[Numeric] | None = None,
 ) -> TmaInfo:
-    """Create the TMA atom and coordinates of operand B (N, K) of a GEMM. Multicast is along M of the cluster."""
+    """Create the TMA atom and coordinates of operand B (N, K) of a GEMM, or of its scale factors.
+
+    Multicast is along M of the cluster. See :func:`make_tiled_tma_atom_A` for scale factors.
+    """
     return _of_operand(
         (1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
     )

@@ -41,9 +41,9 @@ def make_smem_layout_atom(kind: SmemLayoutAtomKind, element_type: type[Numeric])
     from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 
     major, _, width = SmemLayoutAtomKind(kind).value.partition("_")
-    if element_type.width not in (8, 16, 32):
+    if element_type.width not in (4, 8, 16, 32):
         raise KernelTypeError(
-            "F250", f"make_smem_layout_atom: the elements must have 8, 16 or 32 bits, got {element_type!r}"
+            "F250", f"make_smem_layout_atom: the elements must have 4, 8, 16 or 32 bits, got {element_type!r}"
         )
     plain = plain_atom(major, int(width), element_type.width)
     return as_layout(ComposedLayout(pointer_swizzle(int(width)), 0, plain) if int(width) else plain)

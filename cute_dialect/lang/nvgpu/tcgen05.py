@@ -25,7 +25,9 @@ from cute_dialect.lang.machine.tensor_memory import CtaGroup as CtaGroup
 from cute_dialect.lang.machine.tensor_memory import commit as commit
 from cute_dialect.lang.machine.tensor_memory import fence_after_thread_sync as fence_after_thread_sync
 from cute_dialect.lang.machine.tensor_memory import fence_before_thread_sync as fence_before_thread_sync
+from cute_dialect.lang.machine.tensor_memory import get_s2t_smem_desc_tensor as get_s2t_smem_desc_tensor
 from cute_dialect.lang.machine.tensor_memory import group_number
+from cute_dialect.lang.machine.tensor_memory import make_s2t_copy as make_s2t_copy
 from cute_dialect.lang.machine.tensor_memory import make_tmem_copy as make_tmem_copy
 from cute_dialect.lang.machine.tensor_memory import tile_to_mma_shape as tile_to_mma_shape
 from cute_dialect.lang.machine.tensor_memory import tmem_columns as find_tmem_tensor_col_offset
@@ -34,15 +36,22 @@ from cute_dialect.lang.machine.wgmma import make_smem_layout_atom as make_smem_l
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
 from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import Float32, Int32, TFloat32
+from cute_dialect.lang.values.dtypes import Float4E2M1FN, Float8E4M3FN, Float32, Int32, TFloat32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
 
-    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op"
+    _ScaledMma: TypeAlias = "MmaMXF8F6F4Op | MmaMXF8Op | MmaMXF4Op | MmaMXF4NVF4Op"
+    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | _ScaledMma"
 
 
 __all__ = [
+    "Cp2x64x128b0123Op",
+    "Cp2x64x128b0213Op",
+    "Cp4x32x128bOp",
+    "Cp4x256bOp",
+    "Cp128x128bOp",
+    "Cp128x256bOp",
     "CtaGroup",
     "Field",
     "Ld16x32bx2Op",
@@ -53,6 +62,10 @@ __all__ = [
     "MmaF8F6F4Op",
     "MmaF16BF16Op",
     "MmaI8Op",
+    "MmaMXF4NVF4Op",
+    "MmaMXF4Op",
+    "MmaMXF8F6F4Op",
+    "MmaMXF8Op",
     "MmaTF32Op",
     "OperandMajorMode",
     "OperandSource",
@@ -69,6 +82,8 @@ __all__ = [
     "fence_after_thread_sync",
     "fence_before_thread_sync",
     "find_tmem_tensor_col_offset",
+    "get_s2t_smem_desc_tensor",
+    "make_s2t_copy",
     "make_smem_layout_atom",
     "make_tmem_copy",
     "tile_to_mma_shape",
@@ -83,9 +98,14 @@ class OperandSource(StrEnum):
 
 
 class Field(StrEnum):
-    """Fields of an MMA that can be set at run time."""
+    """Fields of an MMA that can be set at run time.
+
+    SFA and SFB are pointers to the scale factors of the next MMA in tensor memory.
+    """
 
     ACCUMULATE = "accumulate"
+    SFA = "sfa"
+    SFB = "sfb"
 
 
 # ---------------------------------------------------------------------------------------------------------------- MMAs
@@ -195,6 +215,96 @@ class MmaI8Op(MmaOp):
         for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
             check_kind(t, ("Int8", "Uint8"), f"tcgen05.{self.name}: {n}")
         return _text(self, (Int32, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "")
+
+
+_FP8 = ("Float8E4M3FN", "Float8E5M2")
+_NARROW = (*_FP8, "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN")
+
+
+def _scaled(op: _ScaledMma, types: tuple[type[Numeric], type[Numeric]], kind: str, factors: str, vec: int) -> str:
+    return _text(op, (Float32, *types), f"kind = {kind}", f"sf = {factors}", f"vec = {vec}")
+
+
+@dataclass(frozen=True)
+class MmaMXF8F6F4Op(MmaOp):
+    """``tcgen05.mma`` with K = 32 of floats of 8, 6 or 4 bits, and a Float8E8M0FNU factor per 32 elements along K.
+
+    The accumulator is Float32. M is 128, for a pair of blocks 128 or 256, and N a multiple of 8 (of 16 for a pair) up to
+    256. Both operands are K-major in shared memory, one element per byte.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
+            check_kind(t, _NARROW, f"tcgen05.{self.name}: {n}")
+        return _scaled(self, (self.a_dtype, self.b_dtype), "mxf8f6f4", "f8E8M0FNU", 32)
+
+
+@dataclass(frozen=True)
+class MmaMXF8Op(MmaOp):
+    """``tcgen05.mma`` of 8-bit floats of one type, with a Float8E8M0FNU factor per 32 elements along K.
+
+    See :class:`MmaMXF8F6F4Op`.
+    """
+
+    ab_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        check_kind(self.ab_dtype, _FP8, f"tcgen05.{self.name}: ab_dtype")
+        return _scaled(self, (self.ab_dtype, self.ab_dtype), "mxf8f6f4", "f8E8M0FNU", 32)
+
+
+@dataclass(frozen=True)
+class MmaMXF4Op(MmaOp):
+    """``tcgen05.mma`` with K = 64 of Float4E2M1FN, and a Float8E8M0FNU factor per 32 elements along K.
+
+    Both operands are K-major in shared memory, two elements per byte. See :class:`MmaMXF8F6F4Op` for M and N.
+    """
+
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
+    b_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4", "f8E8M0FNU", 32)
+
+
+@dataclass(frozen=True)
+class MmaMXF4NVF4Op(MmaOp):
+    """``tcgen05.mma`` with K = 64 of Float4E2M1FN, and a factor per 16 elements along K.
+
+    The factors are Float8E4M3FN, whose sign is ignored, or Float8E8M0FNU. See :class:`MmaMXF4Op`.
+    """
+
+    sf_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
+    b_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
+        factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
+        return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4nvf4", factors, 16)
 
 
 # -------------------------------------------------------------------------------------------------------------- copies
@@ -309,6 +419,56 @@ class St16x32bx2Op(_Store):
     """Store of 16 lanes per warp, the inverse of :class:`Ld16x32bx2Op`."""
 
     shape: ClassVar[str] = "16x32bx2"
+
+
+@dataclass(frozen=True)
+class _SharedCopy(CopyOp):
+    cta_group: CtaGroup = CtaGroup.ONE
+    chip: ClassVar[str] = TCGEN05
+    shape: ClassVar[str]
+
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
+        pair = ", cta_group = 2" if group_number(self.cta_group, f"tcgen05.{self.name}") == 2 else ""
+        return f"!cute_nvgpu.atom.tmem_copy<{dtype.mlir_type}, {self.shape}{pair}>"
+
+
+class Cp4x32x128bOp(_SharedCopy):
+    """Copy of 32 rows of 16 bytes from shared memory to each quarter of the lanes, as scale factors need.
+
+    With ``CtaGroup.TWO`` both blocks of a pair copy from the same address of their shared memory.
+    """
+
+    shape: ClassVar[str] = "32x128b_warpx4"
+
+
+class Cp2x64x128b0213Op(_SharedCopy):
+    """Copy of 64 rows of 16 bytes from shared memory to lanes 0 to 63, and to lanes 64 to 127."""
+
+    shape: ClassVar[str] = "64x128b_warpx2_02_13"
+
+
+class Cp2x64x128b0123Op(_SharedCopy):
+    """Copy of 64 rows of 16 bytes from shared memory: rows 0 to 31 to lanes 0 to 31 and 32 to 63, the others further."""
+
+    shape: ClassVar[str] = "64x128b_warpx2_01_23"
+
+
+class Cp128x128bOp(_SharedCopy):
+    """Copy of 128 rows of 16 bytes from shared memory to the lanes."""
+
+    shape: ClassVar[str] = "128x128b"
+
+
+class Cp128x256bOp(_SharedCopy):
+    """Copy of 128 rows of 32 bytes from shared memory to the lanes: the first 16 bytes of all rows come first."""
+
+    shape: ClassVar[str] = "128x256b"
+
+
+class Cp4x256bOp(_SharedCopy):
+    """Copy of 4 rows of 32 bytes from shared memory, to one lane of each quarter. The interpreter does not support it."""
+
+    shape: ClassVar[str] = "4x256b"
 
 
 def __dir__() -> list[str]:

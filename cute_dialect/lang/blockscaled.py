@@ -1,0 +1,133 @@
+"""Layouts of scale factors of block-scaled MMAs of Blackwell (names: CuTe DSL's).
+
+A factor scales ``vec`` consecutive elements along K. Blocks of 128 rows x 4 factors have 512 consecutive bytes, as for
+torch and cuBLAS: the factor ``s`` of row ``m`` is byte ``16 * (m % 32) + 4 * (m // 32) + s``. The layouts here map
+elements of A or B to factors, so that elements with a common factor have a mode of stride 0. ``cute.filter_zeros``
+removes it::
+
+    >>> import cute_dialect.lang as cute
+    >>> tile_atom_to_shape_SF((256, 512), 16)
+    (((32,4),2),((16,4),8)):(((16,4),4096),((0,1),512))
+    >>> cute.filter_zeros(tile_atom_to_shape_SF((256, 512), 16))
+    (((32,4),2),((1,4),8)):(((16,4),4096),((0,1),512))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import cute_dialect.lang as cute
+from cute_dialect.arch.tmem import strides
+from cute_dialect.lang.tracing.errors import KernelTypeError
+
+if TYPE_CHECKING:
+    from cute_dialect.lang.machine.tiled_mma import TiledMma
+    from cute_dialect.lang.values.layouts import Layout
+    from cute_dialect.lang.values.signature_types import LayoutLike, Shape
+
+
+__all__ = [
+    "make_smem_layout_sfa",
+    "make_smem_layout_sfb",
+    "make_tmem_layout_sfa",
+    "make_tmem_layout_sfb",
+    "tile_atom_to_shape_SF",
+]
+
+ROWS, FACTORS = 128, 4
+"""Rows and factors of a block."""
+
+
+def tile_atom_to_shape_SF(Tensor_shape: Shape, sf_vec_size: int) -> Layout:
+    """Return the layout of the scale factors of a tensor (M, K) or (M, K, L), ((AtomM, RestM), (AtomK, RestK), L).
+
+    Blocks are ordered along K first. M and K are rounded up to whole blocks.
+
+    Args:
+        Tensor_shape: the shape of the tensor in elements, static or dynamic.
+        sf_vec_size: elements along K that share a factor.
+    """
+    m, k, *batches = Tensor_shape
+    rest_m, rest_k = cute.ceil_div(m, ROWS), cute.ceil_div(k, FACTORS * sf_vec_size)
+    block = ROWS * FACTORS
+    shape = (((32, 4), rest_m), ((sf_vec_size, 4), rest_k), *batches)
+    stride = (((16, 4), block * rest_k), ((0, 1), block), *([block * rest_m * rest_k] if batches else []))
+    return cute.make_layout(shape, stride=stride)
+
+
+def make_smem_layout_sfa(tiled_mma: TiledMma, mma_tiler_mnk: Shape, sf_vec_size: int, num_stages: int) -> Layout:
+    """Return the layout of stages of scale factors of A in shared memory, (MMA, MMA_M, MMA_K, stages), in factors.
+
+    Args:
+        tiled_mma: an MMA with block scales.
+        mma_tiler_mnk: the tile (M, N, K) of the MMA, in elements.
+        sf_vec_size: elements along K that share a factor.
+        num_stages: number of stages.
+    """
+    return _layout(tiled_mma, mma_tiler_mnk, sf_vec_size, "SFA", num_stages)
+
+
+def make_smem_layout_sfb(tiled_mma: TiledMma, mma_tiler_mnk: Shape, sf_vec_size: int, num_stages: int) -> Layout:
+    """Return the layout of stages of scale factors of B in shared memory; see :func:`make_smem_layout_sfa`.
+
+    N is rounded up to 128. Each block of a pair has the factors of all of N.
+    """
+    return _layout(tiled_mma, mma_tiler_mnk, sf_vec_size, "SFB", num_stages)
+
+
+def make_tmem_layout_sfa(
+    tiled_mma: TiledMma, mma_tiler_mnk: Shape, sf_vec_size: int, smem_layout: LayoutLike
+) -> Layout:
+    """Return the layout of the scale factors of A in tensor memory, (MMA, MMA_M, MMA_K), in factors.
+
+    Args:
+        tiled_mma: an MMA with block scales.
+        mma_tiler_mnk: the tile (M, N, K) of the MMA, in elements.
+        sf_vec_size: elements along K that share a factor.
+        smem_layout: the layout of a stage in shared memory, whose modes are those of the result.
+    """
+    return _tmem(tiled_mma, mma_tiler_mnk, sf_vec_size, "SFA", smem_layout)
+
+
+def make_tmem_layout_sfb(
+    tiled_mma: TiledMma, mma_tiler_mnk: Shape, sf_vec_size: int, smem_layout: LayoutLike
+) -> Layout:
+    """Return the layout of the scale factors of B in tensor memory; see :func:`make_tmem_layout_sfa`."""
+    return _tmem(tiled_mma, mma_tiler_mnk, sf_vec_size, "SFB", smem_layout)
+
+
+def _tmem(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, smem_layout: LayoutLike) -> Layout:
+    made = _layout(tiled_mma, tiler, vec, operand, None)
+    if cute.shape(smem_layout) != made.shape:
+        raise KernelTypeError(
+            "F251", f"make_tmem_layout_{operand.lower()}: the layout of a stage in shared memory must have the shape "
+            f"{made.shape}, got {smem_layout}", hint=f"pass a stage of make_smem_layout_{operand.lower()}",
+        )  # fmt: skip
+    return made
+
+
+def _layout(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, stages: int | None) -> Layout:
+    """Return the layout of scale factors in shared memory, or in tensor memory without stages."""
+    what = f"the layout of {operand}"
+    if not tiled_mma.atom.type.has_scales:
+        raise KernelTypeError("F251", f"{what} needs an MMA with block scales, got {tiled_mma!r}")
+    m, n, k = tiled_mma.shape_mnk
+    own, columns = tiled_mma.atom.type.factors_of(operand)
+    if k != vec * columns:
+        raise KernelTypeError("F251", f"{what}: sf_vec_size is {vec}; {tiled_mma!r} needs {k // columns}")
+    extent, unit = (tiler[0], m) if operand == "SFA" else (tiler[1], n)
+    count = cute.ceil_div(extent, unit)
+    per_step, steps = FACTORS // columns, cute.ceil_div(tiler[2], vec * FACTORS)
+    groups = cute.ceil_div(own, ROWS)  # blocks of one instruction
+    shape = (((32, 4, groups), (vec, columns)), count, (per_step, steps))
+    lane, word = strides(8)
+    row, four, block = (16, 4, ROWS * FACTORS) if stages is not None else (lane, word, 4 * word)
+    total = block * groups * count
+    stride = (((row, four, block), (0, 1)), block * groups, (columns, total))
+    if stages is None:
+        return cute.make_layout(shape, stride=stride)
+    return cute.make_layout((*shape, stages), stride=(*stride, total * steps))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
