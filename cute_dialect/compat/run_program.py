@@ -116,6 +116,7 @@ MODULES = {
     "cutlass.torch": "cute_dialect.compat.torch",
     "cutlass.utils": "cute_dialect.lang.utils",
     "cutlass.utils.blackwell_helpers": "cute_dialect.lang.blackwell",
+    "cutlass.utils.blockscaled_layout": "cute_dialect.lang.blockscaled",
     "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
     "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
     "cutlass.utils.layout": "cute_dialect.lang.utils",
@@ -135,27 +136,18 @@ REFUSED = {
     "cutlass._mlir.dialects.cute_nvgpu": VENDOR,
     "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
     "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
-    "cutlass.cute.nvgpu.warp.MmaMXF4Op": LATER_CHIPS,
-    "cutlass.cute.nvgpu.warp.StMatrix16x8x8bOp": LATER_CHIPS,
     "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
     "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
-    "cutlass.utils.blockscaled_layout": LATER_CHIPS,
 }
 """Modules and names that can be imported but not used, with the reason."""
-_SCALES = "needs block scales of tcgen05, which the language does not support"
+_ULTRA = "is an MMA of sm_103 with K = 96, which is not supported"
 _HELPER = "is a helper for Blackwell that is not provided"
 _TENSOR_MEMORY = {
-    **dict.fromkeys(("MmaMXF8F6F4Op", "MmaMXF8Op", "MmaMXF4Op", "MmaMXF4NVF4Op", "SM103MmaMXF4Op"), _SCALES),
-    **dict.fromkeys(("SM103MmaMXF4NVF4Op", "make_s2t_copy", "get_s2t_smem_desc_tensor", "Cp4x32x128bOp"), _SCALES),
-    **dict.fromkeys(("Cp128x128bOp", "Cp128x256bOp", "Cp2x64x128b0213Op", "Cp2x64x128b0123Op", "Cp4x256bOp"), _SCALES),
+    **dict.fromkeys(("SM103MmaMXF4Op", "SM103MmaMXF4NVF4Op"), _ULTRA),
     **dict.fromkeys(("LdRed32x32bOp", "LdRed16x32bx2Op", "TmemLoadRedOp"), "is tcgen05.ld.red, which is not supported"),
     **dict.fromkeys(("make_umma_smem_desc", "get_tmem_copy_properties", "is_tmem_load", "is_tmem_store"), _HELPER),
 }
-_HELPERS = (
-    "make_blockscaled_trivial_tiled_mma",
-    "get_smem_layout_atom_ab",
-    "cluster_shape_to_tma_atom_SFB",
-)
+_HELPERS = ("get_smem_layout_atom_ab",)
 REFUSED.update(
     {
         f"cutlass.cute.nvgpu.tcgen05{module}.{name}": why
@@ -323,7 +315,11 @@ def _import_driver(
 
 
 class SiblingFinder(MetaPathFinder):
-    """Finder of modules and packages in the program's folder, whose imports are redirected like the program's."""
+    """Finder of modules and packages in the program's folder, whose imports are redirected like the program's.
+
+    A module may also be named by the path of the folder: ``kernels.gemm.utils`` is ``utils.py`` in a folder
+    ``…/kernels/gemm``.
+    """
 
     def __init__(self, folder: Path, namespace: dict[str, Any]):
         self.folder = folder
@@ -332,7 +328,8 @@ class SiblingFinder(MetaPathFinder):
     def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Return the spec of a file in the program's folder or a package there, or None."""
         *packages, name = fullname.split(".")
-        folder = self.folder.joinpath(*packages)
+        is_here = packages and self.folder.parts[-len(packages) :] == tuple(packages)
+        folder = self.folder if is_here else self.folder.joinpath(*packages)
         file, package = folder / f"{name}.py", folder / name / "__init__.py"
         found = package if package.is_file() else file
         if not found.is_file():

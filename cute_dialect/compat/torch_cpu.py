@@ -277,8 +277,11 @@ def on_cpu() -> Generator[None]:
             kwargs.pop("pin_memory", None)
             if func is torch.Tensor.data_ptr:
                 found = Address(func(*args, **kwargs))
-                found.array = args[0]
+                is_packed = getattr(torch, "float4_e2m1fn_x2", None) is args[0].dtype  # two elements per byte
+                found.array = args[0].view(torch.uint8) if is_packed else args[0]
                 return found
+            if func is torch._scaled_mm and _has_block_scales(torch, *args[2:4]):
+                return block_scaled_mm(torch, *args[:4], kwargs.get("out_dtype"))
             result = func(*args, **kwargs)
             if is_recording():
                 _refuse_in_graph(func, args, result)
@@ -286,6 +289,38 @@ def on_cpu() -> Generator[None]:
 
     with OnCpu():
         yield
+
+
+def _has_block_scales(torch: Any, *scales: Any) -> bool:
+    return len(scales) == 2 and all(x.dtype in (torch.float8_e8m0fnu, torch.float8_e4m3fn) for x in scales)
+
+
+def block_scaled_mm(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, out_dtype: Any = None) -> Any:
+    """Return ``torch._scaled_mm`` with block scales, which torch has on GPUs only: the exact product, rounded once.
+
+    Args:
+        torch: the module.
+        a, b: (M, K) and (K, N), 8-bit floats or packed 4-bit floats.
+        scale_a, scale_b: scales in blocks of 128 rows x 4, for 32 elements along K, or for 16 of 4-bit floats.
+        out_dtype: the type of the result, by default bfloat16.
+    """
+    left, right = (_scaled_values(torch, *pair) for pair in ((a, scale_a), (b.t(), scale_b)))
+    return (left @ right.t()).to(out_dtype or torch.bfloat16)
+
+
+def _scaled_values(torch: Any, matrix: Any, scales: Any) -> Any:
+    """Return a matrix (rows, K) times its scales, in float64."""
+    if matrix.dtype is torch.float4_e2m1fn_x2:
+        positive = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=torch.float64)
+        codes = matrix.contiguous().view(torch.uint8).long()
+        values = torch.cat((positive, -positive))[torch.stack((codes & 15, codes >> 4), -1).flatten(1)]
+    else:
+        values = matrix.double()
+    rows, k = values.shape
+    vector = 32 if matrix.dtype is not torch.float4_e2m1fn_x2 or scales.dtype is torch.float8_e8m0fnu else 16
+    blocks = scales.view(torch.uint8).reshape(-(-rows // 128), -(-k // vector // 4), 32, 4, 4)
+    plain = blocks.permute(0, 3, 2, 1, 4).reshape(blocks.shape[0] * 128, -1)[:rows, : -(-k // vector)]
+    return values * plain.contiguous().view(scales.dtype).double().repeat_interleave(vector, 1)[:, :k]
 
 
 def import_with(python: Callable[..., Any]) -> Callable[..., Any]:

@@ -137,7 +137,8 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
     """Return the lowered value of an array passed for a memref or pointer; its pointer is ``Pointer(index, 0)``."""
     element = param.get("element", "")
     if param["kind"] == "pointer":
-        if param["type"].startswith("!cute.") and not accepts(element, view.dtype):
+        is_packed = element == "f4E2M1FN" and view.dtype == "ui8"  # two elements per byte
+        if param["type"].startswith("!cute.") and not (is_packed or accepts(element, view.dtype)):
             raise DtypeError(f"{label} expects a pointer to {element}, got an array of {view.dtype}")
         return Pointer(index, 0)
     if not accepts(element, view.dtype):

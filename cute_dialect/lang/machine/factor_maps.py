@@ -29,8 +29,17 @@ def holds_factors(tensor: Tensor) -> bool:
     layout = getattr(tensor, "payload", None)
     if not isinstance(layout, Payload) or not isinstance(layout.shape, tuple) or len(layout.shape) < 2:
         return False
-    first = layout_modes(layout_modes(layout)[1])[0]
-    return any(d == 0 and s != 1 for s, d in zip(*flat_modes(first)))
+    return _has_zeros(layout_modes(layout_modes(layout)[1])[0])
+
+
+def repeats(tensor: Tensor) -> bool:
+    """Return True if mode 0 of a tensor, a tile, has a mode of stride 0."""
+    layout = getattr(tensor, "payload", None)
+    return isinstance(layout, Payload) and isinstance(layout.shape, tuple) and _has_zeros(layout_modes(layout)[0])
+
+
+def _has_zeros(layout: Payload) -> bool:
+    return any(type(d) is int and d == 0 and s != 1 for s, d in zip(*flat_modes(layout)))
 
 
 class FactorBlocks:

@@ -395,7 +395,9 @@ def tma_partition(
         smem_tensor: the tensor in shared memory.
         gmem_tensor: the TMA coordinate tensor.
     """
+    from cute_dialect.lang.machine.factor_maps import repeats  # late: start-up
     from cute_dialect.lang.machine.tiled_mma import static_payload  # late: start-up
+    from cute_dialect.lang.values.layout_functions import filter_zeros  # late: start-up
 
     what = "cute.nvgpu.cpasync.tma_partition"
     found = _tma_atom(atom, what)
@@ -419,6 +421,8 @@ def tma_partition(
             "F254", f"{what}: {found.op.name} loads for one block, but cta_layout has {blocks}",
             hint="use cute.nvgpu.cpasync.CopyBulkTensorTileG2SMulticastOp()",
         )  # fmt: skip
+    if repeats(smem):  # Scale factors: the parts are those of the factors.
+        smem, gmem = filter_zeros(smem), filter_zeros(gmem)
     place = cta_layout(cta_coord) if callable(cta_layout) else cta_coord
     return _slice(smem, smem, blocks, place, what), _slice(gmem, smem, blocks, place, what)
 
