@@ -15,6 +15,7 @@ import itertools
 import statistics
 import time
 import warnings
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from cute_dialect.prove.proof import Proof
 
 __all__ = [
-    "CantImplementError", "JitArguments", "assert_", "assert_close", "assert_equivalent", "autotune_jit", "benchmark",
-    "check", "convert", "get_workspace_count", "prove", "tune",
+    "CantImplementError", "JitArguments", "add_tensor_init_args", "assert_", "assert_close", "assert_equivalent",
+    "autotune_jit", "benchmark", "check", "convert", "get_workspace_count", "prove", "tune",
+    "validate_tensor_init_args",
 ]  # fmt: skip
 
 _ROUNDS = 10
@@ -53,9 +55,28 @@ class JitArguments:
     def __init__(self, *args: object, **kwargs: object):
         self.args = args
         self.kwargs = kwargs
+        self._kept: list[object] = []
+
+    def add_to_scope(self, references: Sequence[object]) -> None:
+        """Keep objects alive as long as the arguments, such as the tensors of pointers."""
+        self._kept += references
 
     def __repr__(self) -> str:
         return f"JitArguments({', '.join([*map(repr, self.args), *(f'{k}={v!r}' for k, v in self.kwargs.items())])})"
+
+
+def add_tensor_init_args(parser: ArgumentParser, supports_int_dtypes: bool = True) -> None:
+    """Add the options ``--init_normal``, ``--normal_mean`` and ``--normal_std`` to a program for its random inputs."""
+    others = " (integers stay uniform)" if supports_int_dtypes else ""
+    parser.add_argument("--init_normal", action="store_true", help=f"normally distributed inputs{others}")
+    parser.add_argument("--normal_mean", type=float, default=0.0, help="mean of --init_normal")
+    parser.add_argument("--normal_std", type=float, default=1.0, help="standard deviation of --init_normal")
+
+
+def validate_tensor_init_args(args: Namespace, parser: ArgumentParser) -> None:
+    """End the program with a usage error unless the options of :func:`add_tensor_init_args` are valid."""
+    if args.normal_std <= 0:
+        parser.error(f"--normal_std must be positive, got {args.normal_std}")
 
 
 def get_workspace_count(one_workspace_bytes: int, warmup_iterations: int, iterations: int) -> int:
