@@ -298,8 +298,10 @@ def cute_tensor_like(
     The tensor is on the GPU if there is one. Its layout is that of ``data_ref``. Kernels on the interpreter may reach
     it by its address (``data_ptr()``).
     """
-    stored = _stored(cutlass_dtype)
-    made = data_ref.to(device=_device(), dtype=stored)
+    if cutlass_dtype is cute.Float4E2M1FN:
+        made = _packed(data_ref).to(_device())
+    else:
+        made = data_ref.to(device=_device(), dtype=_stored(cutlass_dtype))
     if made is data_ref:
         made = made.clone()
     remember(made)
@@ -307,6 +309,29 @@ def cute_tensor_like(
     if is_dynamic_layout:
         tensor.mark_layout_dynamic(get_leading_dim(made))
     return tensor, made
+
+
+def _packed(x: torch.Tensor) -> torch.Tensor:
+    """Return numbers rounded to Float4E2M1FN, two per byte along the contiguous dimension, as torch stores them.
+
+    Ties round to an even code, and numbers of more than 6 saturate, as in GPU conversions (PTX ISA, "cvt").
+    """
+    import torch
+
+    lead = get_leading_dim(x)
+    if x.shape[lead] % 2:
+        raise UsageError(f"Float4E2M1FN: the contiguous dimension must have an even extent, got {tuple(x.shape)}")
+    order = [i for i in sorted(range(x.dim()), key=lambda i: x.stride(i)) if i != lead]
+    order = [*reversed(order), lead]
+    dense = x.float().cpu().permute(order).contiguous()
+    size = dense.abs()
+    codes = torch.zeros_like(dense, dtype=torch.uint8)
+    # Between codes i and i + 1 the midpoint belongs to the even one.
+    for i, middle in enumerate((0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)):
+        codes += ((size > middle) | ((size == middle) & bool(i % 2))).to(torch.uint8)
+    codes |= torch.signbit(dense).to(torch.uint8) << 3
+    made = codes[..., ::2] | codes[..., 1::2] << 4
+    return made.permute([order.index(i) for i in range(x.dim())])
 
 
 def convert_cute_tensor(
@@ -323,6 +348,9 @@ def convert_cute_tensor(
     kept: Any = cute_tensor.array
     if not hasattr(kept, "copy_"):
         raise UsageError(f"cute_tensor must be made from a torch tensor, got {cute_tensor!r}")
+    if dtype is cute.Float4E2M1FN:
+        kept.copy_(_packed(f32_torch_tensor))
+        return cute_tensor
     stored = _stored(dtype)
     kept = kept if kept.dtype == stored else kept.view(stored)
     if is_fp8_dtype(dtype):

@@ -17,10 +17,12 @@ if TYPE_CHECKING:  # pragma: no cover
     import numpy as np
 
 __all__ = [
+    "PACKED",
     "ArrayView",
     "NotAnArray",
     "OutsideMemory",
     "accepts",
+    "as_packed",
     "current_stream_of_torch",
     "numpy_dtype",
     "plain_address",
@@ -109,6 +111,30 @@ def accepts(element: str, dtype: str) -> bool:
     if element == dtype or (element == "tf32" and dtype == "f32"):
         return True
     return element.startswith("i") and dtype == f"u{element}"
+
+
+PACKED = "f4E2M1FN"
+"""Element type of which an array of bytes holds two per byte."""
+
+
+def as_packed(view: ArrayView) -> ArrayView:
+    """Return the shape and strides of an array of bytes in elements of 4 bits; the dtype is still that of bytes.
+
+    Bytes hold two elements that are consecutive along the last dimension of stride 1 with several bytes, or else of
+    stride 1. Raises :class:`NotAnArray` if there is none.
+
+    >>> as_packed(ArrayView(0, (3, 64, 2), (64, 1, 192), "ui8", -1, "numpy", None))[1:3]
+    ((3, 128, 2), (128, 1, 384))
+    """
+    ones = [i for i, s in enumerate(view.strides) if s == 1]
+    lead = next((i for i in reversed(ones) if view.shape[i] > 1), ones[-1] if ones else None)
+    if lead is None or view.dtype not in ("ui8", "i8"):
+        raise NotAnArray(
+            f"elements of {PACKED} need an array of bytes with a dimension of stride 1, got {view.dtype} with strides "
+            f"{view.strides}"
+        )
+    shape = tuple([2 * n if i == lead else n for i, n in enumerate(view.shape)])
+    return view._replace(shape=shape, strides=tuple([s if i == lead else 2 * s for i, s in enumerate(view.strides)]))
 
 
 def numpy_dtype(element: str) -> np.dtype[np.generic]:

@@ -26,7 +26,7 @@ from cute_dialect.arch.errors import TmaError
 from cute_dialect.arch.targets import DEFAULT_TARGET as LIMITS
 from cute_dialect.errors import CuteError, Place
 from cute_dialect.runtime import abi, host_program
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, accepts, plain_address, view_of
+from cute_dialect.runtime.arrays import PACKED, ArrayView, NotAnArray, accepts, as_packed, plain_address, view_of
 from cute_dialect.runtime.host_program import Dim3, LaunchShape, Pointer, TensorMap, Value
 from cute_dialect.runtime.manifest import (
     DynamicLeaf,
@@ -136,12 +136,14 @@ class DeviceError(ArgumentError):
 def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
     """Return the lowered value of an array passed for a memref or pointer; its pointer is ``Pointer(index, 0)``."""
     element = param.get("element", "")
+    is_packed = element == PACKED and view.dtype in ("ui8", "i8")
     if param["kind"] == "pointer":
-        is_packed = element == "f4E2M1FN" and view.dtype == "ui8"  # two elements per byte
         if param["type"].startswith("!cute.") and not (is_packed or accepts(element, view.dtype)):
             raise DtypeError(f"{label} expects a pointer to {element}, got an array of {view.dtype}")
         return Pointer(index, 0)
-    if not accepts(element, view.dtype):
+    if is_packed:
+        view = as_packed(view)
+    elif not accepts(element, view.dtype):
         raise DtypeError(f"{label} expects elements of {element}, got {view.dtype} ({param['type']})")
     shape = cast("list[Tree]", _modes(param["shape"]))  # type: ignore[typeddict-item]
     stride = cast("list[Tree]", _modes(param["stride"]))  # type: ignore[typeddict-item]

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import NUMBER_TYPES, NumericType, type_of_mlir
-from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
+from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Float4E2M1FN, NumericType, type_of_mlir
+from cute_dialect.runtime.arrays import ArrayView, NotAnArray, as_packed, view_of
 from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32 as MAX_STATIC
 from cute_dialect.spaces import AddressSpace
 
@@ -415,7 +415,8 @@ def from_dlpack(
         array: the array.
         assumed_align: the alignment of the address in bytes, checked at each launch; by default 16 if the address has
             it, else the element size.
-        dtype: another element type of the same size, for types that the library lacks.
+        dtype: another element type of the same size, for types that the library lacks. ``Float4E2M1FN`` views an
+            array of bytes as two elements per byte, consecutive along its dimension of stride 1.
         enable_tvm_ffi: ignored; accepted for compatibility.
     """
     if isinstance(array, RuntimeTensor):
@@ -430,12 +431,18 @@ def from_dlpack(
     except NotAnArray as e:
         raise KernelTypeError("F122", str(e)) from None
     kind = type_of_element(view.dtype) if dtype is None else number_type(dtype)
-    if dtype is not None:
-        view = _seen_as(view, kind)
+    seen = view
+    if kind is Float4E2M1FN:
+        try:
+            seen = as_packed(view)
+        except NotAnArray as e:
+            raise KernelTypeError("F123", str(e)) from None
+    elif dtype is not None:
+        seen = view = _seen_as(view, kind)
     size = element_bytes(view.dtype)
     alignment = assumed_align or (VECTOR_BYTES if view.pointer % VECTOR_BYTES == 0 else size)
-    made = RuntimeTensor(view, kind, [n or _Leaf() for n in view.shape], view.strides, alignment)
-    made.shape = tuple(view.shape)
+    made = RuntimeTensor(view, kind, [n or _Leaf() for n in seen.shape], seen.strides, alignment)
+    made.shape = tuple(seen.shape)
     made.seen_as = dtype is not None
     return made
 
