@@ -156,14 +156,26 @@ def _float_only(ptr: Any, what: str) -> None:
         raise KernelTypeError("F252", f"{what}: the element type must be f32 or f64, got {text}")
 
 
-def atomic_fmax(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
-    """Atomically store the floating-point maximum and return the old value; see :func:`atomic_add`."""
+def atomic_fmax(
+    ptr: Pointer, val: Number, *, sign_bit: bool | None = None, sem: str | None = None, scope: str | None = None
+) -> Numeric:
+    """Atomically store the floating-point maximum and return the old value; see :func:`atomic_add`.
+
+    ``sign_bit``, the sign of ``val`` if it is known, is ignored: the result does not depend on it.
+    """
+    del sign_bit
     _float_only(ptr, "cute.arch.atomic_fmax")
     return _atomic("max", ptr, (val,), sem, scope, "cute.arch.atomic_fmax")
 
 
-def atomic_fmin(ptr: Pointer, val: Number, *, sem: str | None = None, scope: str | None = None) -> Numeric:
-    """Atomically store the floating-point minimum and return the old value; see :func:`atomic_add`."""
+def atomic_fmin(
+    ptr: Pointer, val: Number, *, sign_bit: bool | None = None, sem: str | None = None, scope: str | None = None
+) -> Numeric:
+    """Atomically store the floating-point minimum and return the old value; see :func:`atomic_add`.
+
+    ``sign_bit``, the sign of ``val`` if it is known, is ignored: the result does not depend on it.
+    """
+    del sign_bit
     _float_only(ptr, "cute.arch.atomic_fmin")
     return _atomic("min", ptr, (val,), sem, scope, "cute.arch.atomic_fmin")
 

@@ -45,6 +45,24 @@ class TensorSSA(Dynamic):
     dtype: NumberClass
     """The element type."""
 
+    def __init__(self, value: TensorSSA, shape: Shape, dtype: NumberClass):
+        """Create a vector of the elements of another one.
+
+        Args:
+            value: a vector with elements of ``dtype``.
+            shape: its new shape, of the same size.
+            dtype: the element type.
+        """
+        if not isinstance(value, TensorSSA) or value.dtype is not dtype or value.size != size(shape):  # pyright: ignore
+            raise KernelTypeError(
+                "F238", f"TensorSSA: the value must be a vector of {size(shape)} elements of {dtype!r}, got {value!r}"
+            )
+        self.ssa, self.shape, self.dtype = value.ssa, shape, dtype
+
+    def ir_value(self, **_: object) -> TensorSSA:
+        """Return the vector itself. CuTe DSL programs call this to pass vectors to ops."""
+        return self
+
     @classmethod
     def of(cls, ssa: SSAValue, shape: Any, dtype: NumberClass) -> TensorSSA:
         """Return the vector for a value of type ``vector<N x T>``."""
