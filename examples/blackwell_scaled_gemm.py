@@ -7,9 +7,13 @@ the factors of a stage to tensor memory and issues its MMAs. Warps 4 to 7 store 
 Each stage has its own columns for factors: a copy to columns that an earlier MMA still reads would be a race. The
 interpreter checks this, and the result is compared with float64. ``--bug`` selects a mistake that it reports.
 
+With ``--pair`` two blocks of a cluster compute a tile of 256 rows. Each block loads its half of A and B and the factors
+of its rows of A, but all factors of B.
+
 python examples/blackwell_scaled_gemm.py
 python examples/blackwell_scaled_gemm.py --format nvfp4 --k 768 --schedule adversarial
 python examples/blackwell_scaled_gemm.py --bug shared-columns
+python examples/blackwell_scaled_gemm.py --pair --m 256
 """
 
 # RUN: %python %s --print-ir | FileCheck %s
@@ -51,22 +55,27 @@ class ScaledGemm:
     Args:
         format: "mxfp8", "mxfp4" or "nvfp4".
         stages: number of stages in shared memory.
+        pair: compute a tile by a pair of blocks.
         bug: one of ``BUGS``, or "" for the correct kernel.
     """
 
-    def __init__(self, format: str, *, stages: int = 3, bug: str = ""):
+    def __init__(self, format: str, *, stages: int = 3, pair: bool = False, bug: str = ""):
         self.element, self.factor, self.vector = FORMATS[format]
-        self.tile = (128, 128, 128 * 8 // self.element.width)  # (M, N, K); K is 128 bytes.
+        self.blocks = 2 if pair else 1
+        self.tile = (128 * self.blocks, 128, 128 * 8 // self.element.width)  # (M, N, K); K is 128 bytes.
         self.stages, self.bug = stages, bug
 
     @cute.jit
     def __call__(self, A: cute.Tensor, B: cute.Tensor, SFA: cute.Tensor, SFB: cute.Tensor, C: cute.Tensor):
         """Multiply matrices of bytes, whose factors are bytes in blocks of 128 x 4."""
-        (m, n, _), K = self.tile, tcgen05.OperandMajorMode.K
+        (m, n, k), K, group = self.tile, tcgen05.OperandMajorMode.K, tcgen05.CtaGroup(self.blocks)
         A, B = cute.recast_tensor(A, self.element), cute.recast_tensor(B, self.element)
-        mma = blackwell.make_blockscaled_trivial_tiled_mma(
-            self.element, K, K, self.factor, self.vector, tcgen05.CtaGroup.ONE, (m, n)
-        )
+        mma, own = [  # of all blocks, and of one block, which needs all factors of B
+            blackwell.make_blockscaled_trivial_tiled_mma(
+                self.element, K, K, self.factor, self.vector, blocks, (128 * blocks.value, n)
+            )
+            for blocks in (group, tcgen05.CtaGroup.ONE)
+        ]
         layouts = (
             blackwell.make_smem_layout_a(mma, self.tile, self.element, self.stages),
             blackwell.make_smem_layout_b(mma, self.tile, self.element, self.stages),
@@ -84,16 +93,20 @@ class ScaledGemm:
         maps = []
         for i, (source, layout) in enumerate(zip(sources, layouts)):
             make = (cute.nvgpu.make_tiled_tma_atom_A, cute.nvgpu.make_tiled_tma_atom_B)[i % 2]
-            maps.append(make(cpasync.G2S(), source, layout[None, None, None, 0], self.tile, mma))
-        grid = (*cute.ceil_div(C.shape, (m, n)), 1)
-        self.kernel(maps, C, mma, layouts).launch(grid=grid, block=256)
+            tile, by = ((128, n, k), own) if i == 3 else (self.tile, mma)
+            maps.append(make(cpasync.G2S(group), source, layout[None, None, None, 0], tile, by))
+        rows, columns = cute.ceil_div(C.shape, (m, n))
+        grid, cluster = (rows * self.blocks, columns, 1), (self.blocks, 1, 1)
+        self.kernel(maps, C, mma, own, layouts).launch(grid=grid, block=256, cluster=cluster)
 
     @cute.kernel(min_blocks=1)
-    def kernel(self, maps: Any, C: cute.Tensor, mma: cute.TiledMma, layouts: Any):
+    def kernel(self, maps: Any, C: cute.Tensor, mma: cute.TiledMma, own: cute.TiledMma, layouts: Any):
         """Compute the tile of the block."""
         m, n, k = self.tile
         warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
-        row, column, _ = cute.arch.block_idx()
+        x, column, _ = cute.arch.block_idx()
+        row, half = x // self.blocks, x % self.blocks  # half: the block's position in its pair
+        cluster = cute.tiled_divide(cute.make_layout((self.blocks, 1, 1)), (mma.thr_id,))  # (V, M, N, K)
         types = (self.element, self.element, self.factor, self.factor)
         sA, sB, sSFA, sSFB = [
             cute.smem_tensor(t, getattr(x, "outer", x), 1024, getattr(x, "inner", None)) for t, x in zip(types, layouts)
@@ -101,13 +114,18 @@ class ScaledGemm:
         slot = cute.arch.alloc_smem(cute.Int32, 1)
         bytes = [cute.size_in_bytes(t, x) // self.stages for t, x in zip(types, layouts)]
         producer, consumer = pipeline.PipelineTmaUmma.create(
-            num_stages=self.stages, producer_group=1, consumer_group=1,
-            tx_count=sum(bytes[:2] if self.bug == "missing-bytes" else bytes),
+            num_stages=self.stages, producer_group=1, consumer_group=1, cta_layout_vmnk=cluster, defer_sync=True,
+            tx_count=self.blocks * sum(bytes[:2] if self.bug == "missing-bytes" else bytes),
         ).make_participants()  # fmt: skip
         full, ready = pipeline.PipelineUmmaAsync.create(
-            num_stages=1, producer_group=1, consumer_group=128
+            num_stages=1, producer_group=1, consumer_group=128 * self.blocks, cta_layout_vmnk=cluster, defer_sync=True
         ).make_participants()
-        tmem = utils.TmemAllocator(slot, pipeline.NamedBarrier(0, 256), allocator_warp_id=1)
+        tmem = utils.TmemAllocator(
+            slot, pipeline.NamedBarrier(0, 256), allocator_warp_id=1, is_two_cta=self.blocks == 2,
+            two_cta_tmem_dealloc_mbar_ptr=cute.arch.alloc_smem(cute.Int64, 1) if self.blocks == 2 else None,
+        )  # fmt: skip
+        pipeline.pipeline_init_arrive((self.blocks, 1, 1))
+        pipeline.pipeline_init_wait((self.blocks, 1, 1))
         tmem.allocate(512)
         tmem.relinquish_alloc_permit()
         tmem.wait_for_alloc()
@@ -117,15 +135,15 @@ class ScaledGemm:
         # Tensor memory holds the accumulator, and for each stage the factors of A and of B.
         tSFA = blockscaled.make_tmem_layout_sfa(mma, self.tile, self.vector, layouts[2][None, None, None, 0])
         tSFB = blockscaled.make_tmem_layout_sfb(mma, self.tile, self.vector, layouts[3][None, None, None, 0])
-        columns_a, columns_b = m // 32 * cute.size(tSFA, mode=[2, 1]), n // 32 * cute.size(tSFB, mode=[2, 1])
+        columns_a, columns_b = 4 * cute.size(tSFA, mode=[2, 1]), n // 32 * cute.size(tSFB, mode=[2, 1])
         start = 0 if self.bug == "overlap" else n
 
         # Tiles that the block loads, ((tile), K), and their stages, ((tile), stages).
-        thread_mma = mma.get_slice(0)
+        thread_mma = mma.get_slice(half)
         copies = []
         for i, (load, tensor) in enumerate(maps):
             x, at = ((m, row), (n, column))[i % 2]
-            partition = (thread_mma.partition_A, thread_mma.partition_B)[i % 2]
+            partition = (thread_mma.partition_A, (own.get_slice(0) if i == 3 else thread_mma).partition_B)[i % 2]
             tiles = cute.group_modes(partition(cute.local_tile(tensor, (x, k), (at, None))), 0, 3)
             stages = cute.group_modes((sA, sB, sSFA, sSFB)[i], 0, 3)
             stages, tiles = cpasync.tma_partition(load, 0, cute.make_layout(1), stages, tiles)
@@ -138,8 +156,10 @@ class ScaledGemm:
                 stage = producer.acquire_and_advance()
                 for load, tiles, stages in copies:
                     cute.copy(load, tiles[None, i], stages[None, stage.index], tma_bar_ptr=stage.barrier)
-        elif warp == 1 and cute.arch.elect_one():
-            atom = cute.make_copy_atom(tcgen05.Cp4x32x128bOp(), self.factor)
+            if cute.const_expr(self.blocks == 2):
+                producer.tail()  # The other block still signals barriers of this one.
+        elif warp == 1 and half == 0 and cute.arch.elect_one():
+            atom = cute.make_copy_atom(tcgen05.Cp4x32x128bOp(tcgen05.CtaGroup(self.blocks)), self.factor)
             for i in range(k_tiles):
                 stage = consumer.wait_and_advance()
                 at = (None, None, None, stage.index)
@@ -198,17 +218,20 @@ def main() -> None:
     parser.add_argument("--format", default="mxfp8", choices=list(FORMATS))
     for name, extent in (("--m", 128), ("--n", 128), ("--k", 512)):
         parser.add_argument(name, type=int, default=extent)
+    parser.add_argument("--pair", action="store_true", help="compute each tile by a pair of blocks")
     parser.add_argument("--bug", default="", choices=["", *BUGS])
     parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
-    if args.m % 128 or args.n % 128 or args.k % 128:
-        parser.error("--m, --n and --k must be multiples of 128")
+    rows = 256 if args.pair else 128
+    if args.m % rows or args.n % 128 or args.k % 128:
+        parser.error(f"--m must be a multiple of {rows}, --n and --k multiples of 128")
 
     rng = np.random.default_rng(0)
     (a, sfa, scaled_a), (b, sfb, scaled_b) = (operand(rng, args.format, rows, args.k) for rows in (args.m, args.n))
     c = np.full((args.m, args.n), np.nan, np.float32)
-    gemm = cute.compile(ScaledGemm(args.format, bug=args.bug), a, b, sfa, sfb, c, device="cpu", chip="sm_100a")
+    kernel = ScaledGemm(args.format, pair=args.pair, bug=args.bug)
+    gemm = cute.compile(kernel, a, b, sfa, sfb, c, device="cpu", chip="sm_100a")
     if args.print_ir:
         print(gemm.mlir("trace"))
         return

@@ -41,7 +41,7 @@ from cute_dialect.dialect import memory, tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType, TiledCopyType
 from cute_dialect.dialect.base import CuteOp
 from cute_dialect.dialect.make import StaticOp
-from cute_dialect.dialect.memory_types import MemRefType, TensorType
+from cute_dialect.dialect.memory_types import MemRefType, PtrType, TensorType, element_bits
 from cute_dialect.dialect.registry import module_of_atom, tile_of_op
 from cute_dialect.dialect.tiled import UniversalCopyType
 from cute_dialect.dialect.typed_values import Typed
@@ -87,8 +87,11 @@ class AlgoToArchPass(Pass):
                         f"but is used in '{user.operation.name}': create it where it is used",
                         user.operation,
                     )
+            operands = list(inner.operands)
             inner.detach()
             inner.erase()
+            for operand in operands:
+                _erase_positions(operand)
 
     def legal_after(self, op: Operation) -> Iterable[Operation]:
         """Yield the remaining ops of the tiled layer."""
@@ -96,6 +99,29 @@ class AlgoToArchPass(Pass):
             handler = handler_of(o.name)
             if handler is not None and (handler is not _layout_op or on_layout_of_tensor(o)):
                 yield o
+
+
+def _erase_positions(value: SSAValue) -> None:
+    """Erase the views of scale factors that nothing uses any more.
+
+    An MMA encodes the position of its factors in a column of tensor memory, and addresses are those of whole columns.
+    """
+    t, owner = value.type, value.owner
+    pointer = t.data.ptr if isinstance(t, MemRefType) else t.data if isinstance(t, PtrType) else None
+    if pointer is None or element_bits(pointer.element) >= pointer.space.unit_bits:
+        return
+    for user in [use.operation for use in value.uses]:
+        if isinstance(user, views.GetIterOp) and user.results[0].first_use is None:
+            user.detach()
+            user.erase()
+    if value.first_use is not None:
+        return
+    if isinstance(owner, views.MakeViewOp | views.GetIterOp | views.AddOffsetOp | views.RecastIterOp):
+        operands = list(owner.operands)
+        owner.detach()
+        owner.erase()
+        for operand in operands:
+            _erase_positions(operand)
 
 
 def _check_threads(op: Operation) -> None:

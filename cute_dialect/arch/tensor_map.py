@@ -130,7 +130,7 @@ class TensorMapSpec:
             raise TmaError(f"expected 1 to {MAX_RANK} dimensions, got {rank}", "rank")
         if self.interleave and rank < 3:
             raise TmaError(f"expected at least 3 dimensions with interleave, got {rank}", "rank")
-        _check_row(self.bytes_of(self.dims[0].box, "dimension 0"), self.swizzle, self.interleave, "dimension 0")
+        _check_row(self.dims[0].box * self.element_bits, self.swizzle, self.interleave, "dimension 0")
         for i, d in enumerate(self.dims):
             where = f"dimension {i}"
             _in_range(d.box, 1, MAX_BOX, "elements in the box", where)
@@ -146,12 +146,9 @@ class TensorMapSpec:
             if d * self.element_bits % 1024:
                 # unreachable: callers in this package have checked it
                 raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.element_bits / 8:g}", "smem")
-        if self.element in PACKED:
-            for i, d in enumerate(self.dims):
-                leaf = d.stride if i else d.extent
-                if type(leaf) is int and leaf % 2:
-                    what = "stride" if i else "extent"
-                    raise TmaError(f"expected an even {what} of elements of 4 bits, got {leaf}", f"dimension {i}")
+        first = self.dims[0].extent
+        if self.element in PACKED and type(first) is int and first % 2:
+            raise TmaError(f"expected an even number of elements of 4 bits, got {first}", "dimension 0")
 
     def _check_stride(self, i: int, d: TensorDim, where: str) -> None:
         if i == 0:
@@ -160,26 +157,20 @@ class TensorMapSpec:
             if d.element_stride != 1:
                 raise TmaError(f"expected element stride 1 in the contiguous dimension, got {d.element_stride}", where)
         elif type(d.stride) is int:
-            stride = d.stride * self.element_bits // 8
-            if stride <= 0 or stride % self.stride_unit:
+            bits = d.stride * self.element_bits
+            if bits <= 0 or bits % (8 * self.stride_unit):
                 raise TmaError(
-                    f"expected a stride that is a positive multiple of {self.stride_unit} bytes, got {stride} "
+                    f"expected a stride that is a positive multiple of {self.stride_unit} bytes, got {bits / 8:g} "
                     f"({d.stride} elements)",
                     where,
                 )
-            if stride >= MAX_STRIDE:
-                raise TmaError(f"expected a stride below 2^40 bytes, got {stride}", where)
+            if bits // 8 >= MAX_STRIDE:
+                raise TmaError(f"expected a stride below 2^40 bytes, got {bits // 8}", where)
 
     @property
     def element_bits(self) -> int:
         """Bits of an element."""
         return bits_of(self.element)
-
-    def bytes_of(self, elements: int, where: str = "box") -> int:
-        """Return the size of consecutive elements.  Raises TmaError unless they fill whole bytes."""
-        if elements * self.element_bits % 8:
-            raise TmaError(f"expected an even number of elements of 4 bits, got {elements}", where)
-        return elements * self.element_bits // 8
 
     @property
     def stride_unit(self) -> int:
@@ -248,7 +239,8 @@ class TensorMapSpec:
         out: list[str] = []
         for i, d in enumerate(self.dims):
             if isinstance(d.extent, Dyn):
-                out.append(f"dimension {i}: the extent is 1 to 2^32")
+                even = " and even" if i == 0 and self.element in PACKED else ""
+                out.append(f"dimension {i}: the extent is 1 to 2^32{even}")
             if isinstance(d.stride, Dyn):
                 if divisibility(d.stride) * self.element_bits % (8 * self.stride_unit):
                     out.append(f"dimension {i}: the stride is a multiple of {self.stride_unit} bytes")
@@ -330,14 +322,15 @@ def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, o
         raise TmaError(f"expected a swizzle of 32 bytes with interleave 32, got {swizzle}", "swizzle")
 
 
-def _check_row(row: int, swizzle: int, interleave: int, where: str) -> None:
+def _check_row(bits: int, swizzle: int, interleave: int, where: str) -> None:
+    row = bits / 8
     if interleave:
         if row != interleave:
-            raise TmaError(f"expected rows of {interleave} bytes, the interleave, got {row}", where)
+            raise TmaError(f"expected rows of {interleave} bytes, the interleave, got {row:g}", where)
     elif row % 16:
-        raise TmaError(f"expected a box whose rows are a multiple of 16 bytes, got {row}", where)
+        raise TmaError(f"expected a box whose rows are a multiple of 16 bytes, got {row:g}", where)
     elif swizzle and row > swizzle:
-        raise TmaError(f"expected rows of at most {swizzle} bytes, the width of the swizzle, got {row}", where)
+        raise TmaError(f"expected rows of at most {swizzle} bytes, the width of the swizzle, got {row:g}", where)
 
 
 # ------------------------------------------------------------------------------------------------------------- im2col
@@ -416,7 +409,7 @@ class Im2colMapSpec:
                 _in_range(n, -(1 << bits - 1), (1 << bits - 1) - 1, f"at rank {rank}", f"{what}[{i}]")
         _in_range(self.channels, 1, 256, "channels", "channels")
         _in_range(self.pixels, 1, 1024, "pixels", "pixels")
-        _check_row(self.channels * bits_of(self.element) // 8, self.swizzle, self.interleave, "channels")
+        _check_row(self.channels * bits_of(self.element), self.swizzle, self.interleave, "channels")
         if self.element_strides:
             if len(self.element_strides) != rank:
                 raise TmaError(f"expected {rank} element strides, got {len(self.element_strides)}", "element strides")

@@ -119,7 +119,7 @@ def derive(
         **_steps(rest, basis),  # type: ignore[arg-type]
     )
     spec = _multicast(spec, multicast) if multicast != 1 else spec
-    row = spec.bytes_of(spec.box[0], "dimension 0")
+    row = spec.box[0] * spec.element_bits // 8
     if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
         raise TmaError(
             f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA stores each row at that "

@@ -390,7 +390,7 @@ MODULES = {
         "arithmetic", "complements", "compose", "evaluation", "inverses", "layout", "layout_pictures", "leaf",
         "text", "tiled_copy", "tiled_mma", "tiling", "trees", "values", "verify",
     ),
-    "arch": ("descriptors", "elements", "sm90", "table", "tcgen05_descriptors"),
+    "arch": ("descriptors", "elements", "sm90", "table", "tcgen05_descriptors", "tensor_map"),
 }  # fmt: skip
 """Modules that the expressions below use by name; ``L`` parses a layout, ``UNDERSCORE`` is ``_``."""
 
@@ -599,6 +599,10 @@ EXPRESSIONS: Sequence[tuple[str, str]] = (
     (
         'tcgen05_descriptors.InstructionDescriptor.of_bits(0x084004B0, "f16")',
         "type of D: expected one of the codes 0, 1, 2, got 3",
+    ),
+    (
+        'tensor_map.TensorMapSpec("f4E2M1FN", (tensor_map.TensorDim(65, 1, 64),))',
+        "dimension 0: expected an even number of elements of 4 bits, got 65",
     ),
 )
 """Expressions that must fail, and the expected error."""

@@ -103,7 +103,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
 !q = !cute.ptr<f32, smem, align<16>>
 !mma = !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4nvf4>
 func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
-  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand A is !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">; pass a tensor of i8 in smem, two elements of 4 bits per byte}}
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand A has elements f8E4M3FN; the atom !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k), kind = mxf4nvf4, sf = ue4m3, vec = 16> needs f4E2M1FN}}
   cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
   return
 }
@@ -135,13 +135,75 @@ func.func @f(%p: !p, %q: !q) {
 // -----
 
 !d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
-!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">
-!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
+!a = !cute.memref<i8, gmem, "(128,32):(128,1)">
+!b = !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">
 !p = !cute.ptr<f32, tmem, align<16>>
-!q = !cute.ptr<f32, smem, align<16>>
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4nvf4>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{'cute_nvgpu.arch.tcgen05_scaled_mma' op operand A is !cute.memref<i8, gmem, "(128,32):(128,1)">; pass a tensor in smem}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = true, atom = !mma} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "((128,64)):((65536,1))">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "((128,32)):((128,1))">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "((64,32)):((128,1))">
+!s = !cute.memref<f8E8M0FNU, tmem, "((128)):((1))">
 !mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
-func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %p: !p) {
-  // expected-error @below {{'cute.scaled_gemm' op operand #0 must be an mma.sync atom, got !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>; use cute_nvgpu.arch.tcgen05_scaled_mma}}
-  cute.scaled_gemm(%m, %d, %a, %b, %a, %b) : (!mma, !d, !a, !b, !a, !b) -> ()
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %s: !s) {
+  // expected-error @below {{'cute.scaled_gemm' op mode V of SFA is (128):(1) of !cute.memref<f8E8M0FNU, tmem, "((128)):((1))">; !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32> needs ((32,4),1):((262144,4),1), or more rows, with modes of stride 0 in any place}}
+  cute.scaled_gemm(%m, %d, %a, %b, %s, %s) : (!mma, !d, !a, !b, !s, !s) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "((128,64),1,1):((65536,1),0,0)">
+!a = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "((128,32),1,2):((128,1),0,32)">
+!b = !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "((64,32),1,2):((128,1),0,32)">
+!s = !cute.memref<f8E8M0FNU, tmem, "((32,4),1,2):((262144,4),0,?)">
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), kind = mxf8f6f4>
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %s: !s) {
+  // expected-error @below {{'cute.scaled_gemm' op the layout of SFA is not static (((32,4),1,2):((262144,4),0,?)); use static strides}}
+  cute.scaled_gemm(%m, %d, %a, %b, %s, %s) : (!mma, !d, !a, !b, !s, !s) -> ()
+  return
+}
+
+// -----
+
+// expected-error @below {{tcgen05.cp has no shape 32x64b; use one of 128x256b, 128x128b, 4x256b, 64x128b_warpx2_02_13, 64x128b_warpx2_01_23, 32x128b_warpx4}}
+func.func private @f(!cute_nvgpu.atom.tmem_copy<f8E8M0FNU, 32x64b>)
+
+// -----
+
+// expected-error @below {{cta_group is 3; use 1, or 2 for a pair of blocks}}
+func.func private @f(!cute_nvgpu.atom.tmem_copy<f8E8M0FNU, 32x128b_warpx4, cta_group = 3>)
+
+// -----
+
+// expected-error @below {{the element f4E2M1FN has 4 bits; use one of 8, 16 or 32}}
+func.func private @f(!cute_nvgpu.atom.tmem_copy<f4E2M1FN, 32x128b_warpx4>)
+
+// -----
+
+!cp = !cute_nvgpu.atom.tmem_copy<i8, 32x128b_warpx4>
+!s = !cute.memref<i8, smem, align<512>, "(512):(1)">
+!t = !cute.memref<i8, tmem, align<16>, "((16,32)):((262144,1))">
+func.func @f(%c: !cp, %s: !s, %t: !t) {
+  // expected-error @below {{'cute.copy' op one copy with !cute_nvgpu.atom.tmem_copy<i8, 32x128b_warpx4> writes the elements (16,32):(1,262144) of tensor memory, got (16,32):(262144,1) in mode 0 of ((16,32)):((262144,1))}}
+  cute.copy(%c, %s, %t) : (!cp, !s, !t) -> ()
+  return
+}
+
+// -----
+
+!cp = !cute_nvgpu.atom.tmem_copy<i8, 32x128b_warpx4>
+!s = !cute.memref<i8, smem, align<512>, "(512,2):(1,512)">
+!t = !cute.memref<i8, tmem, align<16>, "((16,32),2):((1,262144),18)">
+func.func @f(%c: !cp, %s: !s, %t: !t) {
+  // expected-error @below {{'cute.copy' op mode 1 of the destination has stride 18 in ((16,32),2):((1,262144),18); use multiples of 4 (columns) below 262144 (a lane)}}
+  cute.copy(%c, %s, %t) : (!cp, !s, !t) -> ()
   return
 }

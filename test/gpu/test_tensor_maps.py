@@ -154,7 +154,7 @@ def instructions(spec: TensorMapSpec, direction: str, first: list[int], multicas
         step = coordinates(spec.steps, box, spec.rank)
         part = coordinates(spec.slices, cta, spec.rank) if spec.multicast > 1 else [0] * spec.rank
         at = [sum(x) for x in zip(first, step, part)]
-        place = f"%s+{evaluate(box, spec.offsets) * spec.element_bytes + cta * spec.box_bytes}"  # type: ignore[operator]
+        place = f"%s+{evaluate(box, spec.offsets) * (spec.element_bits // 8) + cta * spec.box_bytes}"  # type: ignore[operator]
         operands = {f"c{i}": str(c) for i, c in enumerate(at)}
         operands |= {"map": "%map", "bar": "%b", "d": place, "a": place, "mask": "%m"}
         out.append(fill(find_tma(direction, spec.rank, multicast=multicast).ptx, operands))
@@ -169,7 +169,7 @@ def check_load(
     gmem: Layout, smem: AnyLayout, tile: tuple[int, ...], elt: str, at: tuple[int, ...], **options: object
 ) -> None:
     spec = derive(gmem, smem, tile, elt, **options)  # type: ignore[arg-type]
-    word = WORD[spec.element_bytes]
+    word = WORD[spec.element_bits // 8]
     cosize = int(evaluate(size(gmem) - 1, gmem)) + 1  # type: ignore[operator,arg-type]
     # Bit patterns that are not NaN in any type.
     memory = (np.arange(cosize, dtype=np.uint64) * 7 % (97 if word is np.uint8 else 30011)).astype(word)
@@ -181,7 +181,7 @@ def check_load(
     total = spec.boxes * spec.multicast * spec.box_bytes
     code = kernel(
         instructions(spec, "load", coordinates(spec.coordinates, origin, spec.rank)),
-        elements * spec.element_bytes,
+        elements * (spec.element_bits // 8),
         True,
         total,
     )

@@ -96,7 +96,7 @@ trace(f)
 #: atoms.py:3:5: error F254: a tiled MMA of mma_sync<16x8x16, (f32,f16,f16,f32)> has no field 'scale'
 #:     3 |     mma.set("scale", 1)
 #:       |     ^^^^^^^^^^^^^^^^^^^
-#: hint: the only field is Field.ACCUMULATE
+#: hint: its fields: Field.ACCUMULATE
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 
@@ -318,10 +318,10 @@ cute.make_layout_image_mask(cute.make_layout((8, 4)), (0, 0), 0)
 #: KernelTypeError
 #: error F254: cute.make_layout_image_mask: the cluster can have at most 16 blocks, got (8,4):(1,8)
 
-# ===== a shared layout of 4-bit elements
-nvgpu.warpgroup.make_smem_layout_atom(nvgpu.warpgroup.SmemLayoutAtomKind.K_SW128, cute.Int4)
+# ===== a shared layout of 64-bit elements
+nvgpu.warpgroup.make_smem_layout_atom(nvgpu.warpgroup.SmemLayoutAtomKind.K_SW128, cute.Int64)
 #: KernelTypeError
-#: error F250: make_smem_layout_atom: the elements must have 8, 16 or 32 bits, got Int4
+#: error F250: make_smem_layout_atom: the elements must have 4, 8, 16 or 32 bits, got Int64
 
 # ===== a group of run time
 trace(lambda x: nvgpu.warpgroup.wait_group(arch.thread_idx().x))

@@ -1,7 +1,7 @@
 """Errors of tensor memory, ``tcgen05`` and the MMAs with scale factors."""
 
 import cute_dialect.lang as cute
-from cute_dialect.lang import blackwell, pipeline, utils
+from cute_dialect.lang import blackwell, blockscaled, pipeline, utils
 
 arch, warp, tcgen05, Float32 = cute.arch, cute.nvgpu.warp, cute.nvgpu.tcgen05, cute.Float32
 K = tcgen05.OperandMajorMode.K
@@ -238,3 +238,228 @@ trace(f, "sm_90a", 32)
 #: hint: clear D and always accumulate
 #: called from preamble.py:15:9  f()
 #: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a field of scale factors of a dense MMA
+def f():
+    cute.make_tiled_mma(tcgen05.MmaTF32Op((128, 32, 8))).set(tcgen05.Field.SFA, None)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:2:5: error F254: a tiled MMA of tcgen05_mma<128x32x8, (f32,tf32,tf32,f32), A = smem, major = (k, k)> has no field <Field.SFA: 'sfa'>
+#:     2 |     cute.make_tiled_mma(tcgen05.MmaTF32Op((128, 32, 8))).set(tcgen05.Field.SFA, None)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: its fields: Field.ACCUMULATE
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== scale factors that are no pointer to tensor memory
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    mma.set(tcgen05.Field.SFB, arch.alloc_smem(cute.Float8E8M0FNU, 4))
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F254: Field.SFB of a tiled MMA of tcgen05_mma<128x32x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32> must be a pointer to Float8E8M0FNU in tensor memory, got ptr<f8E8M0FNU, smem>
+#:     3 |     mma.set(tcgen05.Field.SFB, arch.alloc_smem(cute.Float8E8M0FNU, 4))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.recast_ptr(pointer, dtype=Float8E8M0FNU)
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== scale factors that are not set
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    acc = mma.make_fragment_C(mma.partition_shape_C((128, 32)))
+    a = cute.smem_tensor(cute.Float8E4M3FN, cute.make_layout(((128, 32), 1, 1), stride=((128, 1), 0, 0)), 1024)
+    cute.gemm(mma, acc, a, a, acc)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:5:5: error F254: cute.gemm by tcgen05_mma<128x32x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>: Field.SFA is not set here, and A is given alone
+#:     5 |     cute.gemm(mma, acc, a, a, acc)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: mma.set(Field.SFA, pointer), or pass [A, SFA]
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== factors of a type that the MMA does not have
+trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF4NVF4Op(cute.Float16, (128, 32, 64))))
+#: KernelTypeError
+#: blackwell.py:1:15: error F250: tcgen05.MmaMXF4NVF4Op: sf_dtype must be one of Float8E4M3FN, Float8E8M0FNU, got Float16
+#:     1 | trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF4NVF4Op(cute.Float16, (128, 32, 64))))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== block scales of a type that no MMA has
+def f():
+    blackwell.make_blockscaled_trivial_tiled_mma(
+        cute.Float8E4M3FN, K, K, cute.Float8E4M3FN, 16, tcgen05.CtaGroup.ONE, (128, 64)
+    )
+
+trace(f)
+#: TypeError
+#: blackwell.py:2:5: error F162: TypeError: make_blockscaled_trivial_tiled_mma: there is no MMA of Float8E4M3FN and Float8E4M3FN with Float8E4M3FN for 16 elements; use Float8E8M0FNU for 32 elements, or for Float4E2M1FN also Float8E4M3FN or Float8E8M0FNU for 16
+#:     2 |     blackwell.make_blockscaled_trivial_tiled_mma(
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== packed operands that are not K-major
+def f():
+    MN = tcgen05.OperandMajorMode.MN
+    blackwell.make_blockscaled_trivial_tiled_mma(
+        cute.Float4E2M1FN, cute.Float4E2M1FN, K, MN, cute.Float8E8M0FNU, 32, tcgen05.CtaGroup.ONE, (128, 64)
+    )
+
+trace(f)
+#: TypeError
+#: blackwell.py:3:5: error F162: TypeError: make_blockscaled_trivial_tiled_mma: Float4E2M1FN operands must be K-major
+#:     3 |     blackwell.make_blockscaled_trivial_tiled_mma(
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== layouts of factors of a dense MMA
+def f():
+    blockscaled.make_smem_layout_sfa(cute.make_tiled_mma(tcgen05.MmaTF32Op((128, 32, 8))), (128, 32, 32), 32, 1)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:2:5: error F251: the layout of SFA needs an MMA with block scales, got tiled MMA of tcgen05_mma<128x32x8, (f32,tf32,tf32,f32), A = smem, major = (k, k)>, atom_layout_MNK = (1,1,1):(0,0,0)
+#:     2 |     blockscaled.make_smem_layout_sfa(cute.make_tiled_mma(tcgen05.MmaTF32Op((128, 32, 8))), (128, 32, 32), 32, 1)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== layouts of factors for another number of elements
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 16, 1)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: the layout of SFA: sf_vec_size is 16; tiled MMA of tcgen05_mma<128x32x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>, atom_layout_MNK = (1,1,1):(0,0,0) needs 32
+#:     3 |     blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 16, 1)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== factors in tensor memory for another layout of a stage
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    blockscaled.make_tmem_layout_sfa(mma, (128, 32, 128), 32, cute.make_layout(128))
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: make_tmem_layout_sfa: the layout of a stage in shared memory must have the shape (((32, 4, 1), (32, 1)), 1, (4, 1)), got 128:1
+#:     3 |     blockscaled.make_tmem_layout_sfa(mma, (128, 32, 128), 32, cute.make_layout(128))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: pass a stage of make_smem_layout_sfa
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a copy to tensor memory with a load
+def f():
+    atom = cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x32), Float32)
+    tcgen05.make_s2t_copy(atom, cute.make_rmem_tensor((4,), Float32))
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: cute.nvgpu.tcgen05.make_s2t_copy: atom must be a copy from shared to tensor memory, got tmem_load<f32, 32x32b, x32>
+#:     3 |     tcgen05.make_s2t_copy(atom, cute.make_rmem_tensor((4,), Float32))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: cute.make_copy_atom(tcgen05.Cp4x32x128bOp(), cute.Float8E8M0FNU)
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a partition of shared memory that is in registers
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    one = blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 32, 1)[None, None, None, 0]
+    slot = arch.alloc_smem(cute.Int32, 1)
+    columns = arch.retrieve_tmem_ptr(cute.Float8E8M0FNU, 16, slot)
+    factors = cute.filter_zeros(cute.make_tensor(columns, blockscaled.make_tmem_layout_sfa(mma, (128, 32, 128), 32, one)))
+    copy = tcgen05.make_s2t_copy(cute.make_copy_atom(tcgen05.Cp4x32x128bOp(), cute.Float8E8M0FNU), factors)
+    tcgen05.get_s2t_smem_desc_tensor(copy, cute.make_rmem_tensor((4,), Float32))
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:8:5: error F251: cute.nvgpu.tcgen05.get_s2t_smem_desc_tensor: the tensor must be in shared memory, got tensor<ptr<f32, rmem, align<16>> o (4):(1)>
+#:     8 |     tcgen05.get_s2t_smem_desc_tensor(copy, cute.make_rmem_tensor((4,), Float32))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== factors in global memory in another layout
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    one = blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 32, 1)[None, None, None, 0]
+    factors = cute.make_tensor(x.iterator, cute.make_layout((128, (32, 4)), stride=(4, (0, 1))))
+    cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (128, 32, 128), mma)
+
+cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tensor is tensor<ptr<ui8, gmem, align<16>> o (128,(32,4)):(4,(0,1))>
+#:     8 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (128, 32, 128), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+
+# ===== a tile with half a block of factors
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    one = blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 32, 1)[None, None, None, 0]
+    factors = cute.make_tensor(x.iterator, blockscaled.tile_atom_to_shape_SF((128, 128), 32))
+    cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (64, 32, 128), mma)
+
+cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is 64 x 128, which must be a multiple of 128 x 128
+#:     8 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (64, 32, 128), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+
+# ===== a stage of factors in another layout
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    factors = cute.make_tensor(x.iterator, blockscaled.tile_atom_to_shape_SF((128, 128), 32))
+    cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, cute.make_layout((128, 4)), (128, 32, 128), mma)
+
+cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:7:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; smem_layout is (128,4):(1,128)
+#:     7 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, cute.make_layout((128, 4)), (128, 32, 128), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: called from blackwell.py:9:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+
+# ===== a vector of another size
+def f():
+    v = cute.make_rmem_tensor((4,), Float32).load()
+    type(v)(v, (8,), Float32)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F238: TensorSSA: the value must be a vector of 8 elements of Float32, got vector<4xf32> o (4)
+#:     3 |     type(v)(v, (8,), Float32)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== elements of half a byte in an array without contiguous bytes
+import numpy as np
+
+cute.runtime.from_dlpack(np.zeros((4, 4), np.uint8)[:, ::2], dtype=cute.Float4E2M1FN)
+#: KernelTypeError
+#: error F123: elements of f4E2M1FN need an array of bytes with a dimension of stride 1, got ui8 with strides (4, 2)

@@ -36,7 +36,7 @@ def tma_coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
 
 def load_box(spec: TensorMapSpec, memory: dict[int, int], at: list[int], start: int) -> dict[int, int]:
     """Simulate one TMA load: map each byte address in shared memory to its element, -1 outside the tensor."""
-    size_ = spec.element_bytes
+    size_ = (spec.element_bits // 8)
     result: dict[int, int] = {}
     counts = [d.count for d in spec.dims]
     for n, point in enumerate(product(*(range(c) for c in reversed(counts)))):
@@ -71,7 +71,7 @@ def check(
         got: dict[int, int] = {}
         for box in range(spec.boxes):
             step = tma_coordinates(spec.steps, box, spec.rank)
-            start = evaluate(box, spec.offsets) * spec.element_bytes  # type: ignore[operator]
+            start = evaluate(box, spec.offsets) * (spec.element_bits // 8)  # type: ignore[operator]
             for cta in range(spec.multicast):
                 part = tma_coordinates(spec.slices, cta, spec.rank) if spec.multicast > 1 else [0] * spec.rank
                 at = [sum(x) for x in zip(first, step, part)]
@@ -80,7 +80,7 @@ def check(
         for point in product(*(range(t) for t in tile)):
             element = tuple(o + p for o, p in zip(origin, point))
             inside = all(e < s for e, s in zip(element, sizes))
-            address = evaluate(point, smem) * spec.element_bytes  # type: ignore[operator]
+            address = evaluate(point, smem) * (spec.element_bits // 8)  # type: ignore[operator]
             if pointer is not None:
                 address = pointer(address)
             assert got[address] == (evaluate(element, gmem) if inside else -1), (tile_coord, point)

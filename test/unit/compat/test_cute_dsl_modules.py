@@ -179,10 +179,10 @@ LATER = """
     assert cute.arch.WARP_SIZE == 32 and cutlass.Float.zero == 0.0 and cutlass.CUDA_VERSION.major >= 12
     with cute.target("sm_90a"):
         assert Arch.sm_80 < BaseDSL._get_dsl().get_arch_enum() and Arch.sm_90a.major == 9
-    assert not isinstance(3, tcgen05.MmaMXF4Op) and CtaGroup.ONE is tcgen05.CtaGroup.ONE
+    assert not isinstance(3, tcgen05.SM103MmaMXF4Op) and CtaGroup.ONE is tcgen05.CtaGroup.ONE
 
     def use(what):
-        {"op": lambda: tcgen05.MmaMXF4Op((128, 128, 64)), "mine": Mine, "helper": lambda: sm100.get_smem_layout_atom_ab(1)}[what]()
+        {"op": lambda: tcgen05.SM103MmaMXF4Op((128, 128, 96)), "mine": Mine, "helper": lambda: sm100.get_smem_layout_atom_ab(1)}[what]()
 """  # noqa: E501
 
 
@@ -193,8 +193,8 @@ def test_names_of_later_chips_raise(tmp_path: Path) -> None:
     for what, name, why in (
         (
             "op",
-            "cutlass.cute.nvgpu.tcgen05.MmaMXF4Op",
-            "needs block scales of tcgen05, which the language does not support",
+            "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op",
+            "is an MMA of sm_103 with K = 96, which is not supported",
         ),
         ("mine", "cutlass.pipeline.PipelineAsyncUmma", later),
         (

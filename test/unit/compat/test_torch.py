@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 import cute_dialect.lang as cute
@@ -71,6 +73,21 @@ def test_numbers_are_written_into_bytes() -> None:
 
     with pytest.raises(TypeError, match="a torch tensor"):
         cute.torch.convert_cute_tensor(source, cute.from_dlpack(np.zeros((2, 2), np.float32)), cute.Float32)
+
+
+def test_numbers_of_4_bits_are_packed() -> None:
+    """Two consecutive numbers of the contiguous dimension share a byte. They round and saturate as in ml_dtypes."""
+    x = torch.randn(2, 6, 4).mul(4).permute(1, 0, 2)
+    x[0, 0] = torch.tensor([0.25, -0.75, 2.5, 100.0])
+    tensor, stored = cute.torch.cute_tensor_like(x, cute.Float4E2M1FN, is_dynamic_layout=True)
+    assert tensor.shape == (6, 2, 4) and stored.shape == (6, 2, 2)
+    codes = np.stack([stored.numpy() & 15, stored.numpy() >> 4], -1).reshape(6, 2, 4)
+    wanted = x.numpy().clip(-6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+    np.testing.assert_array_equal(codes, wanted)
+    cute.torch.convert_cute_tensor(-x, tensor, cute.Float4E2M1FN)
+    np.testing.assert_array_equal(stored.numpy() & 0x77, codes[..., ::2] & 7 | (codes[..., 1::2] & 7) << 4)
+    with pytest.raises(ValueError, match="must have an even extent, got .3, 5."):
+        cute.torch.cute_tensor_like(torch.zeros(3, 5), cute.Float4E2M1FN, is_dynamic_layout=True)
 
 
 def test_streams_without_a_gpu() -> None:

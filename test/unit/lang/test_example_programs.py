@@ -46,6 +46,11 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--pair", "256 x 128 x 192 on cpu: correct\n"),
         ("--pair --k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
     ],
+    "blackwell_scaled_gemm.py": [
+        ("", "mxfp8 128 x 128 x 512: correct\n"),
+        ("--format nvfp4 --k 768 --schedule adversarial", "nvfp4 128 x 128 x 768: correct\n"),
+        ("--pair --m 256", "mxfp8 256 x 128 x 512: correct\n"),
+    ],
     "hello.py": [
         ("", "1000 sums on the CPU interpreter, all correct:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),
@@ -82,10 +87,11 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 }
 """Program -> its arguments and how its output begins."""
 
-WITHOUT_DEVICE = ("call_from_c.py", "descriptors.py", "dynamic_tiles.py", "layouts.py")
+WITHOUT_DEVICE = ("blackwell_scaled_gemm.py", "call_from_c.py", "descriptors.py", "dynamic_tiles.py", "layouts.py")
 
 
 SLOW = (
+    "blackwell_scaled_gemm.py",
     "gemm_parts.py",
     "matmul_ladder.py",
     "mixture_of_experts.py",
