@@ -9,6 +9,7 @@ from cute_dialect.errors import UsageError as UsageError
 from cute_dialect.interp.errors import InterpError as InterpError
 from cute_dialect.lang import arch as arch
 from cute_dialect.lang import blackwell as blackwell
+from cute_dialect.lang import blockscaled as blockscaled
 from cute_dialect.lang import cuda as cuda
 from cute_dialect.lang import hopper as hopper
 from cute_dialect.lang import math as math

@@ -287,6 +287,7 @@ syntax match cuteType /!cute_nvgpu\.atom\.tma_reduce[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_reduce_im2col[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_store[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_store_im2col[A-Za-z0-9_.$]\@!/
+syntax match cuteType /!cute_nvgpu\.atom\.tmem_copy[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tmem_load[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tmem_store[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.universal_copy[A-Za-z0-9_.$]\@!/

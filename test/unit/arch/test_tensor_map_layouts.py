@@ -36,7 +36,7 @@ def tma_coordinates(layout: Layout, coord: object, rank: int) -> list[int]:
 
 def load_box(spec: TensorMapSpec, memory: dict[int, int], at: list[int], start: int) -> dict[int, int]:
     """Simulate one TMA load: map each byte address in shared memory to its element, -1 outside the tensor."""
-    size_ = (spec.element_bits // 8)
+    size_ = spec.element_bits // 8
     result: dict[int, int] = {}
     counts = [d.count for d in spec.dims]
     for n, point in enumerate(product(*(range(c) for c in reversed(counts)))):

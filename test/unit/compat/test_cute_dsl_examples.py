@@ -22,6 +22,7 @@ PAGE = (ROOT / "docs" / "porting.md").read_text()
 EXAMPLES = os.environ.get("CUTE_DSL_EXAMPLES", "")
 FOLDERS = (
     "cute/ampere",
+    "cute/blackwell/kernel/blockscaled_gemm",
     "cute/blackwell/kernel/dense_gemm",
     "cute/blackwell/tutorial",
     "cute/blackwell_geforce",

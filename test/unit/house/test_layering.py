@@ -33,7 +33,7 @@ INNER_LAYERS = {
     ),
     "lang": (
         "tracing", "values", "rewrite", "control", "machine", "calls", "nvgpu", "arch", "math", "runtime",
-        "utils", "hopper", "blackwell", "pipeline", "compat", "cuda", "extras", "testing", "torch",
+        "utils", "hopper", "blackwell", "blockscaled", "pipeline", "compat", "cuda", "extras", "testing", "torch",
     ),
     "op": (
         "errors", "signature_types", "keywords", "arrays", "epilogue", "problems", "select", "execute",

@@ -171,7 +171,9 @@ def test_copies_to_tensor_memory(name: str) -> None:
     x = rng.integers(-(2**31), 2**31, 2 * rows * words).astype(np.int32)
     out = np.zeros((128, 2 * words), np.int32)
     checks = ("race", "uninit", "sync", "oob", "strict")
-    compiled = cute.compile(run, cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out), chip="sm_100a", device="cpu")
+    compiled = cute.compile(
+        run, cute.runtime.from_dlpack(x), cute.runtime.from_dlpack(out), chip="sm_100a", device="cpu"
+    )
     compiled(x, out, checks=checks)
     np.testing.assert_array_equal(out, np.concatenate([COPIES[name](part) for part in np.split(x, 2)], 1))
 
@@ -219,7 +221,9 @@ def scaled_gemms(program: Callable[..., None]) -> list[tuple[int, int, int, int]
             columns[m[1]] = columns[m[2]] + offsets[m[3]] // (4 if m[4] == "f8" else 1)
         elif m := re.search(r"(%\w+) = cute(?:_nvgpu.arch)?\.\w+\((%\w+).*tmem", line):
             columns[m[1]] = columns.get(m[2], 0)
-        elif m := re.search(r"scaled_mma\(%\w+, %\w+, %\w+, (%\w+), (%\w+).*sf_a = (\d) : i32, sf_b = (\d) : i32", line):
+        elif m := re.search(
+            r"scaled_mma\(%\w+, %\w+, %\w+, (%\w+), (%\w+).*sf_a = (\d) : i32, sf_b = (\d) : i32", line
+        ):
             found.append((columns[m[1]], columns[m[2]], int(m[3]), int(m[4])))
     return found
 
@@ -253,4 +257,3 @@ def test_a_loop_over_k_must_be_unrolled() -> None:
 
     with pytest.raises(cute.CompileError, match="the position of SFA in its column .* unroll the loop over K"):
         scaled_gemms(loop)
-
