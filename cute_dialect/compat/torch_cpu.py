@@ -281,7 +281,8 @@ def on_cpu() -> Generator[None]:
                 found.array = args[0].view(torch.uint8) if is_packed else args[0]
                 return found
             if func is torch._scaled_mm and _has_block_scales(torch, *args[2:4]):
-                return block_scaled_mm(torch, *args[:4], kwargs.get("out_dtype"))
+                a, b, scale_a, scale_b = args[:4]
+                return block_scaled_mm(torch, a, b, scale_a, scale_b, kwargs.get("out_dtype"))
             result = func(*args, **kwargs)
             if is_recording():
                 _refuse_in_graph(func, args, result)

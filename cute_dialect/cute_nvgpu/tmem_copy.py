@@ -1,6 +1,6 @@
 """Copies from shared to tensor memory (``tcgen05.cp``): the atom of tiled copies, and the op of one instruction.
 
-``!cute_nvgpu.atom.tmem_copy<f8E8M0FNU, 32x128b_warpx4>`` copies 512 bytes, the scale factors of 128 rows, to 4 columns::
+``!cute_nvgpu.atom.tmem_copy<f8E8M0FNU, 32x128b_warpx4>`` copies 512 bytes, the factors of 128 rows, to 4 columns::
 
     %tc = cute.make_tmem_copy(%atom, %factors) : (!cute_nvgpu.atom.tmem_copy<…>, !cute.memref<f8E8M0FNU, tmem, …>) -> …
 
@@ -45,9 +45,9 @@ def _check_source(types: Sequence[Attribute]) -> None:
 ROWS: tuple[Row, ...] = (
     Row(
         "tmem_copy",
-        "Copies rows of 16 or 32 bytes from shared memory to lanes of tensor memory, for example 512 bytes to 4 columns, "
-        "as scale factors of 128 rows: with the shape 32x128b_warpx4, bytes 16i to 16i + 15 go to lanes i, i + 32, "
-        "i + 64 and i + 96. Rows of 32 bytes are two units of 16 bytes, and the first units of all rows precede the "
+        "Copies rows of 16 or 32 bytes from shared memory to lanes of tensor memory. The shape 32x128b_warpx4 copies "
+        "512 bytes to 4 columns, as scale factors of 128 rows: bytes 16i to 16i + 15 go to lanes i, i + 32, i + 64 "
+        "and i + 96. Rows of 32 bytes are two units of 16 bytes, and the first units of all rows precede the "
         "second ones. ``src`` is aligned to 16 bytes. One thread executes it. Later ``tcgen05_scaled_mma`` of the "
         "thread read the factors without a wait.",
         '"tcgen05.cp"',

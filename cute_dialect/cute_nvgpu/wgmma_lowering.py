@@ -73,8 +73,10 @@ def multiply_by_warp_group(make: type[Operation], product: Product, factors: Fac
             operands: list[SSAValue] = [tiles["D"].at(i, j), tiles["A"].at(i, step), tiles["B"].at(j, step)]
             if "E" in tiles:
                 operands.append(tiles["E"].at(i, step))
-            more, chosen = factors(i, j, step) if factors is not None else ([], {})
-            operands += more
+            chosen: Mapping[str, Attribute] = {}
+            if factors is not None:
+                more, chosen = factors(i, j, step)
+                operands += more
             first = step == 0 and c is None
             if first and scale_d is not None:
                 operands.append(scale_d)

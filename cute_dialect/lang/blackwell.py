@@ -90,7 +90,7 @@ def make_blockscaled_trivial_tiled_mma(
     given = list(types_and_majors)
     b_dtype: Any = given.pop(0) if isinstance(given[0], type) else a_dtype
     a_major, b_major, sf_dtype, vec, group, (m, n), *source = cast("Any", given)
-    where = (group, *(source or [tcgen05.OperandSource.SMEM]))
+    where: tuple[CtaGroup, OperandSource] = (group, source[0] if source else tcgen05.OperandSource.SMEM)
     if a_dtype is b_dtype is cute.Float4E2M1FN and (vec == 16 or sf_dtype is cute.Float8E8M0FNU):
         if a_major != cute.nvgpu.OperandMajorMode.K or b_major != cute.nvgpu.OperandMajorMode.K:
             raise TypeError("make_blockscaled_trivial_tiled_mma: Float4E2M1FN operands must be K-major")
@@ -100,9 +100,9 @@ def make_blockscaled_trivial_tiled_mma(
         op = tcgen05.MmaMXF8F6F4Op(a_dtype, b_dtype, (m, n, 32), *where, a_major, b_major)
     else:
         raise TypeError(
-            f"make_blockscaled_trivial_tiled_mma: there is no MMA of {a_dtype!r} and {b_dtype!r} with {sf_dtype!r} for "
-            f"{vec} elements; use Float8E8M0FNU for 32 elements, or for Float4E2M1FN also Float8E4M3FN or Float8E8M0FNU "
-            "for 16"
+            f"make_blockscaled_trivial_tiled_mma: there is no MMA of {a_dtype!r} and {b_dtype!r} with {sf_dtype!r} "
+            f"for {vec} elements; use Float8E8M0FNU for 32 elements, or for Float4E2M1FN also Float8E4M3FN or "
+            "Float8E8M0FNU for 16"
         )
     return cute.make_tiled_mma(cute.make_mma_atom(op))
 

@@ -303,7 +303,8 @@ class TensorMap:
         if start < 0 or last > buf.size:
             where = f"bytes {start} to {last} of {buf.name}, which has {buf.size}"
             if stored and extents[1:] == self.extents[1:] and extents[0] * self.per_byte != self.extents[0]:
-                where += f"; a store of lines of {self.extents[0] * item // self.per_byte} bytes writes whole units of 16 bytes"
+                line = self.extents[0] * item // self.per_byte
+                where += f"; a store of lines of {line} bytes writes whole units of 16 bytes"
             raise Fault("oob", f"tensor map {self.name or self.text}: the box reaches {where}", -1, buf.base + start)
         view = np.ndarray(shape[::-1], _RAW[item], buf.data.data, start, pitch[::-1])
         return tuple(slices[::-1]), view

@@ -374,9 +374,9 @@ def copy(
 ) -> None:
     """Copy a tensor to one of equal size, with an atom or a tiled copy.
 
-    For instructions that one thread issues (TMA, bulk copies, ``tcgen05.cp``), one thread of the warp is elected. A tiled copy that
-    distributes the instructions over several threads elects none. A load of tensor memory includes the wait for it;
-    after stores, call ``cute.arch.fence_view_async_tmem_store``.
+    For instructions that one thread issues (TMA, bulk copies, ``tcgen05.cp``), one thread of the warp is elected. A
+    tiled copy that distributes the instructions over several threads elects none. A load of tensor memory includes the
+    wait for it; after stores, call ``cute.arch.fence_view_async_tmem_store``.
 
     Args:
         atom: the copy atom or tiled copy. A ``CopyUniversalOp`` without a width copies tensors of any element type.

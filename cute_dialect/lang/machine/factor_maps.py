@@ -7,7 +7,7 @@ coordinates have the shape of the tensor, in elements of A or B: modes of stride
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.layout import coalesce, flat_modes
 from cute_dialect.algebra.trees import is_static
@@ -77,12 +77,12 @@ class FactorBlocks:
         )
 
     def _pair(self, tree: Any, mode: int) -> tuple[Any, Any]:
-        part = tree[mode] if isinstance(tree, tuple) and len(tree) in (2, 3) else None
-        if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], tuple) or len(part[0]) != 2:
-            self._refuse(f"the tensor is {self.source!r}")
-        return part
+        part: Any = tree[mode] if isinstance(tree, tuple) and len(tree) in (2, 3) else None
+        if isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], tuple) and len(part[0]) == 2:
+            return part[0], part[1]
+        self._refuse(f"the tensor is {self.source!r}")
 
-    def _refuse(self, found: str) -> Any:
+    def _refuse(self, found: str) -> NoReturn:
         raise KernelTypeError(
             "F254", f"{self.what}: scale factors must have the layouts of cute.blockscaled; {found}",
             hint="tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage",

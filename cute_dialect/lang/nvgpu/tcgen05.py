@@ -229,8 +229,8 @@ def _scaled(op: _ScaledMma, types: tuple[type[Numeric], type[Numeric]], kind: st
 class MmaMXF8F6F4Op(MmaOp):
     """``tcgen05.mma`` with K = 32 of floats of 8, 6 or 4 bits, and a Float8E8M0FNU factor per 32 elements along K.
 
-    The accumulator is Float32. M is 128, for a pair of blocks 128 or 256, and N a multiple of 8 (of 16 for a pair) up to
-    256. Both operands are K-major in shared memory, one element per byte.
+    The accumulator is Float32. M is 128, for a pair of blocks 128 or 256, and N a multiple of 8 (of 16 for a pair) up
+    to 256. Both operands are K-major in shared memory, one element per byte.
     """
 
     a_dtype: type[Numeric]
@@ -448,7 +448,7 @@ class Cp2x64x128b0213Op(_SharedCopy):
 
 
 class Cp2x64x128b0123Op(_SharedCopy):
-    """Copy of 64 rows of 16 bytes from shared memory: rows 0 to 31 to lanes 0 to 31 and 32 to 63, the others further."""
+    """Copy of 64 rows of 16 bytes from shared memory: rows 0 to 31 to lanes 0 to 31 and 32 to 63, others further on."""
 
     shape: ClassVar[str] = "64x128b_warpx2_01_23"
 
@@ -466,7 +466,7 @@ class Cp128x256bOp(_SharedCopy):
 
 
 class Cp4x256bOp(_SharedCopy):
-    """Copy of 4 rows of 32 bytes from shared memory, to one lane of each quarter. The interpreter does not support it."""
+    """Copy of 4 rows of 32 bytes from shared memory, to one lane of each quarter, not supported by the interpreter."""
 
     shape: ClassVar[str] = "4x256b"
 

@@ -86,7 +86,7 @@ def test_numbers_of_4_bits_are_packed() -> None:
     np.testing.assert_array_equal(codes, wanted)
     cute.torch.convert_cute_tensor(-x, tensor, cute.Float4E2M1FN)
     np.testing.assert_array_equal(stored.numpy() & 0x77, codes[..., ::2] & 7 | (codes[..., 1::2] & 7) << 4)
-    with pytest.raises(ValueError, match="must have an even extent, got .3, 5."):
+    with pytest.raises(ValueError, match=r"must have an even extent, got .3, 5."):
         cute.torch.cute_tensor_like(torch.zeros(3, 5), cute.Float4E2M1FN, is_dynamic_layout=True)
 
 

@@ -255,5 +255,5 @@ def test_a_loop_over_k_must_be_unrolled() -> None:
             mma.set(tcgen05.Field.SFB, sfb[None, None, k].iterator)
             cute.gemm(mma, acc, a[None, None, 0], b[None, None, 0], acc)
 
-    with pytest.raises(cute.CompileError, match="the position of SFA in its column .* unroll the loop over K"):
+    with pytest.raises(cute.CompileError, match=r"the position of SFA in its column .* unroll the loop over K"):
         scaled_gemms(loop)
