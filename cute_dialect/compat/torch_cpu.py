@@ -13,9 +13,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import wraps
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_dialect.lang.calls.options import current_target
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Address(int):
@@ -280,9 +283,9 @@ def on_cpu() -> Generator[None]:
                 is_packed = getattr(torch, "float4_e2m1fn_x2", None) is args[0].dtype  # two elements per byte
                 found.array = args[0].view(torch.uint8) if is_packed else args[0]
                 return found
-            if func is torch._scaled_mm and _has_block_scales(torch, *args[2:4]):
+            if func is torch._scaled_mm and args[2].dtype in (torch.float8_e8m0fnu, torch.float8_e4m3fn):
                 a, b, scale_a, scale_b = args[:4]
-                return block_scaled_mm(torch, a, b, scale_a, scale_b, kwargs.get("out_dtype"))
+                return block_scaled_mm(a, b, scale_a, scale_b).to(kwargs.get("out_dtype") or torch.bfloat16)
             result = func(*args, **kwargs)
             if is_recording():
                 _refuse_in_graph(func, args, result)
@@ -292,25 +295,20 @@ def on_cpu() -> Generator[None]:
         yield
 
 
-def _has_block_scales(torch: Any, *scales: Any) -> bool:
-    return len(scales) == 2 and all(x.dtype in (torch.float8_e8m0fnu, torch.float8_e4m3fn) for x in scales)
-
-
-def block_scaled_mm(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, out_dtype: Any = None) -> Any:
-    """Return ``torch._scaled_mm`` with block scales, which torch has on GPUs only: the exact product, rounded once.
+def block_scaled_mm(a: torch.Tensor, b: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor) -> torch.Tensor:
+    """Return ``torch._scaled_mm`` with block scales, which torch has on GPUs only, in float64.
 
     Args:
-        torch: the module.
         a, b: (M, K) and (K, N), 8-bit floats or packed 4-bit floats.
         scale_a, scale_b: scales in blocks of 128 rows x 4, for 32 elements along K, or for 16 of 4-bit floats.
-        out_dtype: the type of the result, by default bfloat16.
     """
-    left, right = (_scaled_values(torch, *pair) for pair in ((a, scale_a), (b.t(), scale_b)))
-    return (left @ right.t()).to(out_dtype or torch.bfloat16)
+    return _scaled_values(a, scale_a) @ _scaled_values(b.t(), scale_b).t()
 
 
-def _scaled_values(torch: Any, matrix: Any, scales: Any) -> Any:
+def _scaled_values(matrix: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
     """Return a matrix (rows, K) times its scales, in float64."""
+    import torch
+
     if matrix.dtype is torch.float4_e2m1fn_x2:
         positive = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=torch.float64)
         codes = matrix.contiguous().view(torch.uint8).long()

@@ -9,8 +9,6 @@ cute_nvgpu.arch.mma_sync(%d, %a1, %b1, %d, %sfa1, %sfb1) {atom = …} : …
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from typing import cast
 
 from xdsl.ir import Operation
 
@@ -18,17 +16,16 @@ from cute_dialect.cute_nvgpu.block_scaling import ScaledGemmOp, scaled_gemm_oper
 from cute_dialect.cute_nvgpu.mma import MmaSyncOp
 from cute_dialect.cute_nvgpu.sparse import MmaSpOp
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import (
-    Multiply,
     Product,
     Tiles,
     extent,
     make_fragment,
     multiply_by,
+    multiply_by_family,
     partition,
     partition_shape,
     query,
 )
-from cute_dialect.dialect.registry import module_of_atom
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 
 
@@ -45,7 +42,7 @@ def _scaled_gemm(op: Operation) -> None:
     extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
     product = Product(site, op, c, atom, tiles, extents)
     if atom.ASYNCHRONOUS:
-        cast("Multiply", import_module(module_of_atom(atom.name)).multiply)(product)
+        multiply_by_family(product)
         return
     multiply_by(MmaSpOp if atom.SPARSE else MmaSyncOp, product)
 

@@ -222,8 +222,12 @@ def _gemm(op: Operation) -> None:
     if op.c is not None and op.c is not op.d:
         tiles["C"] = Tiles(site, op.c, modes["C"])
     extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
-    module = import_module(module_of_atom(atom.name))
-    cast("Multiply", module.multiply)(Product(site, op, op.c, atom, tiles, extents))
+    multiply_by_family(Product(site, op, op.c, atom, tiles, extents))
+
+
+def multiply_by_family(product: Product) -> None:
+    """Lower a GEMM as the family of its atom does."""
+    cast("Multiply", import_module(module_of_atom(product.atom.name)).multiply)(product)
 
 
 def zeros(site: InsertionPoint, atom: MmaAtomType) -> SSAValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import cute_dialect.lang as cute
 from cute_dialect.lang.hopper import get_smem_layout_atom
@@ -87,9 +87,9 @@ def make_blockscaled_trivial_tiled_mma(
     Raises TypeError if there is no such instruction.
     """
     tcgen05 = cute.nvgpu.tcgen05
-    given = list(types_and_majors)
-    b_dtype: Any = given.pop(0) if isinstance(given[0], type) else a_dtype
-    a_major, b_major, sf_dtype, vec, group, (m, n), *source = cast("Any", given)
+    given: Any = types_and_majors
+    b_dtype, *others = given if isinstance(given[0], type) else (a_dtype, *given)
+    a_major, b_major, sf_dtype, vec, group, (m, n), *source = others
     where: tuple[CtaGroup, OperandSource] = (group, source[0] if source else tcgen05.OperandSource.SMEM)
     if a_dtype is b_dtype is cute.Float4E2M1FN and (vec == 16 or sf_dtype is cute.Float8E8M0FNU):
         if a_major != cute.nvgpu.OperandMajorMode.K or b_major != cute.nvgpu.OperandMajorMode.K:

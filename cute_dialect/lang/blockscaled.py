@@ -100,9 +100,11 @@ def _tmem(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, smem_layout
     made = _layout(tiled_mma, tiler, vec, operand, None)
     if cute.shape(smem_layout) != made.shape:
         raise KernelTypeError(
-            "F251", f"make_tmem_layout_{operand.lower()}: the layout of a stage in shared memory must have the shape "
-            f"{made.shape}, got {smem_layout}", hint=f"pass a stage of make_smem_layout_{operand.lower()}",
-        )  # fmt: skip
+            "F251",
+            f"make_tmem_layout_{operand.lower()}: the layout of a stage in shared memory must have the shape "
+            f"{made.shape}, got {smem_layout}",
+            hint=f"pass a stage of make_smem_layout_{operand.lower()}",
+        )
     return made
 
 

@@ -37,8 +37,24 @@ if TYPE_CHECKING:
 
 MAGIC = b"cuteTMap"
 MAP_BYTES = 128
-ELEMENTS = ("f64", "f32", "tf32", "f16", "bf16", "i64", "i32", "ui32", "i16", "ui16", "i8", "ui8", "f8E4M3FN", "f8E5M2",
-            "f8E8M0FNU", "f4E2M1FN")  # fmt: skip
+ELEMENTS = (
+    "f64",
+    "f32",
+    "tf32",
+    "f16",
+    "bf16",
+    "i64",
+    "i32",
+    "ui32",
+    "i16",
+    "ui16",
+    "i8",
+    "ui8",
+    "f8E4M3FN",
+    "f8E5M2",
+    "f8E8M0FNU",
+    "f4E2M1FN",
+)
 _BYTES = (8, 4, 4, 2, 2, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1)
 _PACKED = ("f4E2M1FN",)
 _SWIZZLES = (0, 32, 64, 128)

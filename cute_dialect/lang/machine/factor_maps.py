@@ -62,7 +62,7 @@ class FactorBlocks:
         if (atom_m, step_m, atom_k[1:], step_k) != ((32, 4), (16, 4), (4,), (0, 1)) or source.element_type.width != 8:
             self._refuse(f"the tensor is {source!r}")
         self.vector: int = atom_k[0]
-        self.batches: tuple[Any, ...] = tuple(shape[2:])
+        self.batches = tuple(shape[2:])
         (x, k), columns = tile, 4 * self.vector
         if x % 128 or k % columns:
             self._refuse(f"the tile is {x} x {k}, which must be a multiple of 128 x {columns}")
@@ -84,9 +84,10 @@ class FactorBlocks:
 
     def _refuse(self, found: str) -> NoReturn:
         raise KernelTypeError(
-            "F254", f"{self.what}: scale factors must have the layouts of cute.blockscaled; {found}",
+            "F254",
+            f"{self.what}: scale factors must have the layouts of cute.blockscaled; {found}",
             hint="tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage",
-        )  # fmt: skip
+        )
 
     @property
     def smem(self) -> Payload:

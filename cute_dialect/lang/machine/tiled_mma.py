@@ -86,7 +86,7 @@ class Tiled(Record):
         return str(self.type)
 
 
-def thread_coord(thr_idx: Any) -> SSAValue:
+def thread_coord(thr_idx: object) -> SSAValue:
     """Return a thread index as a coordinate.  Raises F254 if it is not an integer."""
     number = as_number(thr_idx)
     if not type(number).is_integer:
@@ -145,10 +145,10 @@ class TiledMma(Tiled):
 
     atom: MmaAtom
     accumulate: Any
-    sfa: Any
-    sfb: Any
+    sfa: object
+    sfb: object
 
-    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None, sfa: Any = None, sfb: Any = None):
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any = None, sfa: object = None, sfb: object = None):
         self.type = type
         self.atom = atom
         self.accumulate = accumulate
@@ -250,7 +250,7 @@ class TiledMma(Tiled):
 
     # ------------------------------------------------------------------------------------------------------- state
 
-    def set(self, field: Any, value: Condition | Pointer) -> None:
+    def set(self, field: object, value: Condition | Pointer) -> None:
         """Set ``Field.ACCUMULATE`` to a Python bool or a run-time Boolean, or ``Field.SFA`` or ``SFB`` to a pointer."""
         name = self._check_field(field)
         if name != "accumulate":
@@ -262,7 +262,7 @@ class TiledMma(Tiled):
         else:
             self.accumulate = None if value is None else bool(value)
 
-    def get(self, field: Any) -> Condition | Pointer:
+    def get(self, field: object) -> Condition | Pointer:
         """Return a field of the state, or None if it has not been set."""
         return getattr(self, self._check_field(field))
 
@@ -274,11 +274,12 @@ class TiledMma(Tiled):
         ):
             return value
         raise KernelTypeError(
-            "F254", f"Field.{field.upper()} of {self.name} must be a pointer to {element!r} in tensor memory, got "
-            f"{value!r}", hint=f"cute.recast_ptr(pointer, dtype={element!r})",
-        )  # fmt: skip
+            "F254",
+            f"Field.{field.upper()} of {self.name} must be a pointer to {element!r} in tensor memory, got {value!r}",
+            hint=f"cute.recast_ptr(pointer, dtype={element!r})",
+        )
 
-    def _check_field(self, field: Any) -> str:
+    def _check_field(self, field: object) -> str:
         """Return the name of a field.  Raises F254 if the MMA does not have it."""
         name = str(getattr(field, "value", field))
         has_factors = in_tensor_memory(self.atom) and self.atom.type.has_scales
@@ -417,7 +418,7 @@ class ThrMma(TiledMma):
 
     thr_idx: Any
 
-    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, sfa: Any, sfb: Any, thr_idx: Any):
+    def __init__(self, type: Attribute, atom: MmaAtom, accumulate: Any, sfa: object, sfb: object, thr_idx: Any):
         super().__init__(type, atom, accumulate, sfa, sfb)
         self.thr_idx = thr_idx
 
@@ -511,7 +512,7 @@ def in_tensor_memory(atom: MmaAtom) -> bool:
     return atom.type.operand_space("C") == AddressSpace.tmem
 
 
-def _mma_of(x: Any, what: str) -> tuple[MmaAtom, SSAValue]:
+def _mma_of(x: object, what: str) -> tuple[MmaAtom, SSAValue]:
     if isinstance(x, TiledMma):
         return x.atom, x.ssa
     if isinstance(x, MmaAtom):
@@ -596,10 +597,14 @@ def _set_factors(mma: TiledMma | MmaAtom, atom: MmaAtom, field: str, what: str) 
     operand, pointer = field.upper(), getattr(mma, field, None)
     if not isinstance(pointer, Pointer):
         raise KernelTypeError(
-            "F254", f"{what} by {atom.type}: Field.{operand} is not set here, and {operand[-1]} is given alone",
+            "F254",
+            f"{what} by {atom.type}: Field.{operand} is not set here, and {operand[-1]} is given alone",
             hint=f"mma.set(Field.{operand}, pointer), or pass [{operand[-1]}, {operand}]",
-        )  # fmt: skip
-    kind: Any = atom.type
+        )
+    from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05MmaType  # late: start-up
+
+    kind = atom.type
+    assert isinstance(kind, Tcgen05MmaType)
     rows, _ = kind.factors_of(operand)
     return make_tensor(pointer, Layout(make_payload(kind.factor_layout(operand, rows))))
 
@@ -652,7 +657,7 @@ def _operands(atom: MmaAtom, what: str, *tensors: Any) -> list[Any]:
 
 
 def _accumulating(
-    mma: Any, atom: MmaAtom, value: SSAValue, d: Any, c: Any, accumulate: Any, what: str
+    mma: object, atom: MmaAtom, value: SSAValue, d: Any, c: Any, accumulate: Any, what: str
 ) -> tuple[SSAValue, list[SSAValue]]:
     """Return the MMA with its state, and the operand C if there is one."""
     own = getattr(mma, "accumulate", None)
