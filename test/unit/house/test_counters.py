@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 760,
-    "lines": 227_310,
+    "files": 764,
+    "lines": 228_525,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
