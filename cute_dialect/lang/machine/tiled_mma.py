@@ -706,7 +706,7 @@ def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue],
         refuse("F254", f"{what} by {atom.type}", e, hint=hint)
 
 
-def _cooperative(mma: Any, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: Any, thread: Any) -> None:
+def _cooperative(mma: object, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate: Any, thread: Any) -> None:
     from xdsl.dialects.builtin import BoolAttr
 
     what = "cute.gemm of whole tiles"
