@@ -8,7 +8,7 @@ the warpgroup stores 64 elements of each column (:class:`ColumnStore`).
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -514,9 +514,14 @@ class Staging:
         found.store(rounded(values, self.kind))
         return found
 
-    def put_piece(self, i: int, values: Any, place: Place) -> None:
-        """Store the registers of the ``i``-th chunk, through the staging buffer whose turn it is."""
-        pieces, buffers, several = self._pieces(), self.c.buffers, len(self.beside)
+    def put_piece(
+        self, i: int, values: Any, place: Place, pieces: Sequence[tuple[int, int, int]] | None = None
+    ) -> None:
+        """Store the registers of the ``i``-th chunk, through the staging buffer whose turn it is.
+
+        ``pieces`` are the chunks in the order in which they are stored, by default that of :meth:`_pieces`.
+        """
+        pieces, buffers, several = pieces or self._pieces(), self.c.buffers, len(self.beside)
         atom, column, width = pieces[i]
         # The previous tile may have used the first chunk's buffer last. Extra outputs precede C.
         turn = i * (several + 1) + several if self.by_chunks else i + len(pieces) * several

@@ -16,10 +16,17 @@ commits arrive at both. So a block reads half of B from shared memory and from t
 A warp of the epilogue loads 16 rows of a chunk of columns at a time, in the register layout of ``wgmma`` accumulators.
 The code of :mod:`~cute_dialect.kernels.gemm.epilogue_store` then applies the epilogue, and stores the chunk by TMA.
 
-    element        MMA K   accumulator   majors of A and B
-    f16, bf16      16      f32           any
-    tf32           8       f32           k
-    f8E4M3FN …     32      f32           any
+    element                  MMA K   accumulator   majors of A and B
+    f16, bf16                16      f32           any
+    tf32                     8       f32           k
+    f8E4M3FN …               32      f32           any
+    the same, scaling mx     32      f32           k
+    f4E2M1FN, mx or nv       64      f32           k
+
+With ``scaling``, :func:`launch_scaled` takes the scale factors of A and B, which
+:mod:`~cute_dialect.kernels.gemm.tcgen05_scales` brings to tensor memory. If two accumulators and the factors need more
+than 512 columns, the accumulators share some. The epilogue loads the shared columns of a tile first, so that the next
+tile can begin.
 
 TMA needs 16-byte aligned addresses and row strides. Extents are arbitrary. The kernel has been assembled and
 interpreted, but never run on the chip.
@@ -178,13 +185,31 @@ class Sm100Config(NamedTuple):
         return self.loaded[0] // 64
 
     @property
+    def columns_of_scales(self) -> int:
+        """Columns of tensor memory of the scale factors."""
+        return SETS * self.blocks_of_scales.columns
+
+    @property
+    def overlap(self) -> int:
+        """Columns that two accumulators share because tensor memory cannot hold both and the scale factors."""
+        needed = 2 * self.tile[1] + self.columns_of_scales
+        return max(0, needed - COLUMNS) if self.scaling and self.accumulators == 2 else 0
+
+    @property
+    def slots(self) -> int:
+        """Number of accumulators that tiles use at once: overlapping ones take turns."""
+        return 1 if self.overlap else self.accumulators
+
+    @property
+    def distance(self) -> int:
+        """Columns between the first columns of two accumulators."""
+        return self.tile[1] - self.overlap
+
+    @property
     def columns(self) -> int:
         """Columns of tensor memory to allocate: a power of two, at least 32."""
-        return max(32, 1 << (self.accumulators * self.tile[1] + SETS * self.blocks_of_scales.columns - 1).bit_length())
-
-    def with_accumulators(self) -> "Sm100Config":
-        """Return this configuration with one accumulator if tensor memory cannot hold two and the scale factors."""
-        return self if self.columns <= COLUMNS else self._replace(accumulators=1)
+        needed = self.accumulators * self.tile[1] - self.overlap + self.columns_of_scales
+        return max(32, 1 << (needed - 1).bit_length())
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -205,7 +230,7 @@ class Sm100Config(NamedTuple):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block: the ring, the staging buffers, the mbarriers and the address."""
-        barriers = 16 * self.accumulators + 8 * (self.blocks - 1)  # A pair has one more, for its deallocation.
+        barriers = 16 * self.slots + 8 * (self.blocks - 1)  # A pair has one more, for its deallocation.
         return self.stages * (self.stage_bytes + 16) + self.buffers * BUFFER + barriers + 4
 
     @property
@@ -259,7 +284,7 @@ class Sm100Config(NamedTuple):
                 "block loads half; N must be a multiple of 64"
             )
         if self.accumulators not in (1, 2, 4) or self.columns > COLUMNS:
-            scales = SETS * self.blocks_of_scales.columns
+            scales = self.columns_of_scales
             raise ValueError(
                 f"{self.accumulators} accumulators of {n} columns{f' and {scales} of scale factors' * (scales > 0)} "
                 f"are not supported; use 1, 2 or 4, in {COLUMNS} columns of tensor memory"
@@ -459,7 +484,7 @@ def gemm(
         defer_sync=True,
     ).make_participants()
     multiplier, reader = pipeline.PipelineUmmaAsync.create(
-        num_stages=config.accumulators,
+        num_stages=config.slots,
         producer_group=1,
         consumer_group=128 * config.blocks,
         cta_layout_vmnk=cluster,
@@ -491,14 +516,15 @@ def gemm(
             producer.tail()  # Commits of the other block still arrive here.
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
         if mma is None:
-            behind = memory + config.accumulators * columns
+            behind = memory + (config.accumulators * columns - config.overlap)
             op = ScaledMmaOp(config.elements, config.tile, config.scaling, pair)
             products = ScaledMmas(op, (sA, sB), factors, behind)
         else:
             products = Mmas(mma, (cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))), config.tile)
         for tile in range(tiles.first, tiles.count(), tiles.step):
+            turn = multiplier.state.phase ^ 1 if config.overlap else None  # Accumulators that overlap take turns.
             result = multiplier.acquire_and_advance()
-            acc = products.accumulator(memory + result.index * columns)
+            acc = products.accumulator(memory + (result.index if turn is None else turn) * config.distance)
             first = products.first(tiles, tile)
             for i in range(steps):
                 stage = products.wait(consumer)
@@ -515,9 +541,19 @@ def gemm(
         for tile in range(tiles.first, tiles.count(), tiles.step):
             place = tiles.place(tile)
             ahead = out.ahead(place)
-            result = reader.wait_and_advance()
-            out.tile(memory + result.index * columns, place, ahead, result.release)
+            if config.overlap:
+                second = reader.state.phase
+                result = reader.wait_and_advance()
+                if second == 0:
+                    out.tile(memory, place, ahead, result.release, shared=range(config.distance, columns))
+                else:
+                    out.tile(memory + config.distance, place, ahead, result.release, shared=range(config.overlap))
+            else:
+                result = reader.wait_and_advance()
+                out.tile(memory + result.index * columns, place, ahead, result.release)
         out.finish()
+        if config.overlap:  # The last loads follow the release of the accumulator.
+            tcgen05.fence_before_thread_sync()
     cute.arch.sync_threads()
     tmem.free(memory)
 
@@ -581,12 +617,29 @@ class TmemResult(Staging):
         # The compiler loads each per-column operand once for all rows, and must hold it from the first to the last use.
         return found if self.beside or self.c.epilogue.whole_tiles else sorted(found, key=lambda x: x[1])
 
-    def tile(self, acc: cute.Pointer, place: Place, ahead: Any, release: Callable[[], None]) -> None:
-        """Apply the epilogue to a tile and store it. ``release`` is called when the accumulator is in registers."""
+    def tile(
+        self, acc: cute.Pointer, place: Place, ahead: Any, release: Callable[[], None], shared: range = range(0)
+    ) -> None:
+        """Apply the epilogue to a tile and store it.
+
+        Args:
+            acc: The accumulator.
+            place: The tile.
+            ahead: Operands that :meth:`ahead` prefetched.
+            release: Called when the accumulator is in registers, or its ``shared`` columns are, which come first.
+            shared: Columns at one end that the accumulator of the next tile shares.
+        """
         pieces, at_once = self._pieces(), self.config.columns_at_once
         wide = at_once // self.twice  # columns of C that are computed at once
         values = None
-        last = max([i for i, (_, column, _) in enumerate(pieces) if column % wide == 0])
+        by_parts = len(shared) > 0 and not (self.beside or self.c.epilogue.whole_tiles)
+        if by_parts and shared.start > 0:
+            pieces = sorted(pieces, key=lambda x: -x[1])
+        starts = [i for i, (_, column, _) in enumerate(pieces) if column % wide == 0]
+        if by_parts:
+            first, end = shared.start - at_once, shared.stop
+            starts = [i for i in starts if first < pieces[i][1] * self.twice < end]
+        last = max(starts)
         for i in cute.range_constexpr(len(pieces)):
             atom, column, width = pieces[i]
             if column % wide == 0:
@@ -598,7 +651,7 @@ class TmemResult(Staging):
             found = self.stores[width].registers(values, (column % wide) // 2)
             out = cute.make_rmem_tensor_like(found, self.kind)
             out.store(rounded(found, self.kind))
-            self.put_piece(i, out, place)
+            self.put_piece(i, out, place, pieces)
 
     def _load(self, acc: cute.Pointer, atom: int, column: int, count: int) -> cute.Tensor:
         """Load ``count`` columns of a warp's 16 rows to registers, in the layout of ``wgmma`` accumulators."""

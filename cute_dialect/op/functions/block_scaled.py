@@ -209,7 +209,6 @@ def _sm100(
     problem = Problem(m, n, k * scaling.packed, element, result, "k", "k", 1, recipe)
     tile = min(SCALED_TILES, key=lambda tile: bound_of_tile(tile, problem, chip))
     found = Sm100Config(element, result, tile=tile, stages=2, chip=chip, scaling=scaling.name, direct=direct)
-    found = found.with_accumulators()
     return found._replace(stages=found.most_stages)
 
 

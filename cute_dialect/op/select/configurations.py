@@ -596,7 +596,7 @@ def _sm100(td: TileDescription, i: MathInstruction, asked: KernelRequest, swizzl
         direct=td.epilogue_schedule == "direct",
         chip=f"sm_{chip}a",
         scaling=asked.scaling,
-    ).with_accumulators()
+    )
     wanted = (m, n, config.depth // 4)
     if k != config.depth or tuple(i.instruction_shape) != wanted:
         raise UnsupportedError(

@@ -116,7 +116,5 @@ def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[s
 
 def bound_of_tile(tile: tuple[int, int], problem: Problem, chip: str) -> float:
     """Return the lower bound of a kernel with a tile (M, N) on a chip, in cycles."""
-    config = Sm100Config(
-        problem.element, problem.output, tile=tile, chip=chip, scaling=SCALINGS.get(problem.sums, "")
-    ).with_accumulators()
+    config = Sm100Config(problem.element, problem.output, tile=tile, chip=chip, scaling=SCALINGS.get(problem.sums, ""))
     return bounds_of(config, problem, NO_WORK).cycles

@@ -39,10 +39,12 @@ CONFIGS = {
     NV4: (64, 136, 520),
     NV4._replace(tile=(128, 192), stages=4): (140, 400, 1600),
     NV4._replace(tile=(128, 256), accumulators=1, output="f16", sms=2): (150, 520, 300),
+    NV4._replace(tile=(128, 256), stages=2): (150, 520, 300),  # accumulators that overlap
+    MX8._replace(tile=(128, 256)): (130, 700, 200),
     NV4._replace(direct=True, output="f32", accumulators=4): (77, 205, 34),
     MX8._replace(tile=(256, 64), sms=2): (300, 136, 400),  # pairs of blocks
     NV4._replace(tile=(256, 192), sms=4, stages=2): (600, 400, 600),
-    MX8._replace(tile=(256, 256), sms=2, accumulators=1, output="bf16"): (300, 520, 100),
+    MX8._replace(tile=(256, 256), sms=2, output="bf16"): (300, 800, 100),
 }
 """Configuration -> M, N and K: several tiles per block, and edges along M, N and K."""
 IDS = {"ids": lambda c: c.name}
@@ -155,7 +157,7 @@ def of_ptxas(config: Sm100Config, chip: str, folder: Path) -> tuple[str, str]:
 @pytest.mark.parametrize(("element", "scaling"), [("f8E4M3FN", "mx"), (FP4, "mx"), (FP4, "nv")])
 def test_ptxas_keeps_the_budgets(element: str, scaling: str, tile: tuple[int, int], tmp_path: Path) -> None:
     """No spills, the shared memory, registers and instructions of the plan."""
-    config = Sm100Config(element, "bf16", tile=tile, stages=2, scaling=scaling).with_accumulators()
+    config = Sm100Config(element, "bf16", tile=tile, stages=2, scaling=scaling)
     config = config._replace(stages=config.most_stages, epilogue=Epilogue("arg", "arg", "n", activation="gelu"))
     ptx, report = of_ptxas(config, "sm_100a", tmp_path)
     assert "0 bytes spill stores, 0 bytes spill loads" in report, report
@@ -189,8 +191,8 @@ def test_ptxas_of_each_chip(config: Sm100Config, chip: str, tmp_path: Path) -> N
         (MX8._replace(tile=(128, 96)), "a tile of 128 x 96 is not supported with scale factors"),
         (MX8._replace(batch=True), "a batch is not supported with scale factors"),
         (
-            NV4._replace(tile=(128, 256)),
-            "2 accumulators of 256 columns and 96 of scale factors are not supported; use 1, 2 or 4, in 512 columns",
+            NV4._replace(tile=(128, 192), accumulators=4),
+            "4 accumulators of 192 columns and 96 of scale factors are not supported; use 1, 2 or 4, in 512 columns",
         ),
     ],
     ids=range(8),
@@ -201,7 +203,9 @@ def test_errors(config: Sm100Config, message: str) -> None:
 
 
 def test_columns_of_tensor_memory() -> None:
-    """NVFP4 with N = 192 has two accumulators; with N = 256 there is room for one."""
-    assert NV4._replace(tile=(128, 192)).with_accumulators().accumulators == 2
-    assert 2 * 192 + 2 * NV4._replace(tile=(128, 192)).blocks_of_scales.columns == 480
-    assert NV4._replace(tile=(128, 256)).with_accumulators().accumulators == 1
+    """NVFP4 with N = 192 has two accumulators; with N = 256 they share 96 columns, and take turns."""
+    found = [NV4._replace(tile=(128, n)) for n in (192, 256)]
+    assert [(c.columns_of_scales, c.overlap, c.slots, c.distance, c.columns) for c in found] == [
+        (96, 0, 2, 192, 512), (96, 96, 1, 160, 512),
+    ]  # fmt: skip
+    assert MX8._replace(tile=(128, 256)).overlap == 24

@@ -1,0 +1,132 @@
+"""Mutants of the block-scaled GEMM for sm_100: each synchronization, and each use of the scale factors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from test_sm100_mutants import CHANGED, CHECKS, REMOVED, SCHEDULES
+from test_sm100_scales import MX8, NV4, operand
+
+from cute_dialect.interp import InterpError
+from cute_dialect.kernels.gemm.sm100 import Sm100Config, sm100_gemm_text
+from cute_dialect.pipelines.compiler import compile_lazily
+
+BLOCK = MX8
+"""One block computes all tiles, so the ring, both accumulators and both sets of factors are reused."""
+OVERLAP = NV4._replace(tile=(128, 256), stages=2, output="f32")
+"""Two accumulators share columns, and a stage has four blocks of factors of A and eight of B."""
+EXTENTS = {BLOCK: (150, 130, 500), OVERLAP: (128, 600, 600)}
+"""M, N and K: several tiles, of which some begin inside of a block of factors of B."""
+CASES = pytest.mark.parametrize("config", [BLOCK, OVERLAP], ids=["block", "overlap"])
+
+
+def _next_byte(found: re.Match[str]) -> str:
+    return f"{found[1]}{(int(found[2]) + 1) % 4}{found[3]}"
+
+
+def _swapped(found: re.Match[str]) -> str:
+    start, sfa, sfb, middle, type_a, type_b = found.groups()
+    return f"{start}{sfb}, {sfa}{middle}{type_b}, {type_a}"
+
+
+CHANGED_SCALES: tuple[tuple[str, str | Callable[[re.Match[str]], str], str], ...] = (
+    (r"(tmem_alloc.*columns = )(256|512)", r"\g<1>128", "fewer columns"),
+    (r"(tmem_dealloc.*columns = )(256|512)", r"\g<1>128", "fewer columns freed"),
+    (r"(arith.muli %arg\d+, )%c(64|160)_i32", r"\1%c0_i32", "the first accumulator only"),
+    (r"(arith.muli %arg\d+, )%c(8|48)_i32", r"\1%c0_i32", "the first set of factors only"),
+    (r"(sf_a = )(\d)( : i32)", _next_byte, "another byte of the factors of A"),
+    (r"(sf_b = )(\d)( : i32)", _next_byte, "another byte of the factors of B"),
+    (
+        r"(tcgen05_scaled_mma\(%\w+, %\w+, %\w+, )(%\w+), (%\w+)(.*: \(!\w+, !\w+, !\w+, )(!\w+), (!\w+)",
+        _swapped,
+        "swapped factors",
+    ),
+    (r"(make_coord\()%\w+(, %i\).*_,\?,\?,0)", r"\1%c0_i32\2", "the first row of factors"),
+    (
+        r"^( *)(.*make_coord\(%\w+, )%i(\).*_,\?,\?,0.*)",
+        r"\1%after = arith.addi %i, %c1_i32 : i32\n\1\2%after\3",
+        "the factors of the next step",
+    ),
+    (r"(%first\w* = arith.shrui %\w+, )%c5_i32", r"\1%c7_i32", "the factors of the first column of a block"),
+)
+"""Changes: a pattern, its replacement, and a name.."""
+
+
+class Mutant(NamedTuple):
+    """A kernel with changed lines."""
+
+    changes: tuple[tuple[int, str], ...]  # lines and their replacements
+    what: str
+
+
+@cache
+def kernel(config: Sm100Config) -> list[str]:
+    return sm100_gemm_text(config).splitlines()
+
+
+def mutants(config: Sm100Config) -> Iterator[Mutant]:
+    lines = kernel(config)
+    last = max([i for i, line in enumerate(lines) if "tcgen05_scaled_mma(" in line])
+    for i, line in enumerate(lines):
+        found = re.search(r"cute_nvgpu\.arch\.(\w+)\(", line)
+        if found and found[1] in (*REMOVED, "tmem_copy"):
+            yield Mutant(((i, ""),), f"without {found[1]}")
+        if found and found[1] == "tmem_copy":
+            yield Mutant(((i, ""), (last, f"{lines[last]}\n{line}")), "factors copied too late")
+        for pattern, replacement, what in (*CHANGED[:3], CHANGED[6], *CHANGED_SCALES):
+            changed = re.sub(pattern, replacement, line)
+            if changed != line:
+                yield Mutant(((i, changed),), what)
+
+
+def report(config: Sm100Config, lines: list[str], schedule: str) -> str:
+    """Return the report of a kernel, or "wrong result", or "" for a correct one."""
+    rng, (m, n, k) = np.random.default_rng(0), EXTENTS[config]
+    (a, sa, wa), (b, sb, wb) = (
+        operand(rng, element, config.scaling, rows, k) for element, rows in zip(config.elements, (m, n))
+    )
+    c = np.full((m, -(-n // 8) * 8), np.nan, np.float32)[:, :n]
+    compiled = compile_lazily("\n".join(lines), "mutant", chip="sm_100a")
+    try:
+        compiled.kernel("launch")(a, b, c, sa, sb, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
+    except InterpError as e:
+        return str(e).splitlines()[0]
+    return "" if np.array_equal(c, wa @ wb.T) else "wrong result"
+
+
+def caught(config: Sm100Config, x: Mutant) -> str:
+    """Return the first report of a mutant, or "" if no schedule has one."""
+    lines = list(kernel(config))
+    for i, text in x.changes:
+        lines[i] = text
+    return next((found for s in SCHEDULES if (found := report(config, lines, s))), "")
+
+
+EQUIVALENT = {
+    0: "tcgen05.alloc is synchronous",
+    1: "tcgen05.alloc is synchronous",
+    2: "the fence after the wait for the first stage of the tile precedes the first copy, too",
+    -1: "tcgen05.dealloc is synchronous, and all loads are complete at the barrier",
+}
+"""Index among the fences -> reason why the kernel is correct without it."""
+
+
+@pytest.mark.slow
+@CASES
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_kernel_is_clean(config: Sm100Config, schedule: str) -> None:
+    assert report(config, kernel(config), schedule) == ""
+
+
+@pytest.mark.slow
+@CASES
+def test_no_mutant_is_missed(config: Sm100Config) -> None:
+    found = list(mutants(config))
+    fences = [x for x in found if x.what == "without tcgen05_fence"]
+    missed = {x for x in found if not caught(config, x)}
+    assert missed == {fences[i] for i in EQUIVALENT}
