@@ -39,14 +39,13 @@ from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.cp_async_mainloop import TileStore, check_tile
 from cute_dialect.kernels.gemm.mainloop import Operand
 from cute_dialect.kernels.gemm.operands import check_extents, layouts_of, of_matrix
+from cute_dialect.kernels.gemm.tcgen05_scales import FP4, VECTORS
 from cute_dialect.lang import hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, warp
 
 CHIP = "sm_120a"
 """Default target for which the kernels are compiled. Those of sm_121 have the same code."""
-VECTORS = {"mx": 32, "nv": 16}
-"""Scaling -> elements along K that share a scale factor."""
-_FP8, FP4 = ("f8E4M3FN", "f8E5M2"), "f4E2M1FN"
+_FP8 = ("f8E4M3FN", "f8E5M2")
 
 
 class Sm120Config(NamedTuple):

@@ -11,6 +11,7 @@ Scales in the other layout are copied first. The interpreter runs the kernel of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import ml_dtypes
@@ -24,6 +25,8 @@ from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.bind import bound
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
+from cute_dialect.op.explanations.gemm import Explanation
+from cute_dialect.op.plans.scaled import ScaledGemm
 from cute_dialect.op.problems.block_scaled import (
     FP8,
     WIDTHS,
@@ -36,7 +39,7 @@ from cute_dialect.op.problems.block_scaled import (
 )
 from cute_dialect.op.problems.operands import Operands, fits_results
 from cute_dialect.op.problems.scaled import scales_epilogue
-from cute_dialect.op.select.backends import SM120, UNMEASURED, Backend
+from cute_dialect.op.select.backends import NEVER_RUN, SM120, UNMEASURED, Backend
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.sm100_model import bound_of_tile
 
@@ -173,14 +176,46 @@ def _check_signs(call: str, name: str, scales: Array) -> None:
         )
 
 
-def block_scaled_kernel(call: str, given: BlockScaled) -> Sm120Config:
-    """Return the kernel of a call on sm_120, to explain it."""
+def explain_block_scaled(call: str, given: BlockScaled) -> Explanation:
+    """Explain a call on the GPU of its arrays, or on the first one. Without a GPU with a kernel it is on sm_120."""
+    recipe, config = _explained_kernel(call, given)
+    a, b, backend = given.a, given.b, _backend_here(given.a)
+    if not backend.has_tensor_memory:
+        return Explanation(
+            operation=call,
+            gpu=config.chip,
+            kernel=config.name,
+            why=f"scales of blocks of {WIDTHS[recipe]} along K",
+            flops=2 * a.shape[0] * b.shape[1] * a.shape[1] * config.packed,
+            status=NEVER_RUN,
+        )
+    elements = [FP4 if config.packed == 2 else element_name(x.dtype) for x in (a, b)]
+    plan = ScaledGemm(
+        element_A=elements[0], element_B=elements[1], element_D=config.result, recipe=recipe, kernel_cc=backend.chip
+    )
+    return replace(plan.explain(tuple(a.shape), tuple(b.shape)), operation=call)
+
+
+def _backend_here(a: Array) -> Backend:
+    from cute_dialect.runtime.driver import NoGpuError, driver  # late: start-up
+
+    device = getattr(a, "device", None)
+    try:
+        capability = driver().capability(getattr(device, "index", None) or 0)
+    except NoGpuError:
+        return SM120
+    return next((b for b in UNMEASURED if b.runs_on(capability)), SM120)
+
+
+def _explained_kernel(call: str, given: BlockScaled) -> tuple[str, Sm120Config]:
+    """Return the recipe of a call, and its kernel on sm_120."""
     (scale_a, _), (scale_b, _) = (levels_of(call, name, getattr(given, name)) for name in ("scale_a", "scale_b"))
     a, b = given.a, given.b
     scaling = check_block_scaled(call, (a, b, scale_a, scale_b), given.recipe)
     of, result = [element_name(x.dtype) for x in (a, b)], "bf16" if given.dtype is None else element_name(given.dtype)
     config = _sm120((of[0], of[1]), (a.shape[0], b.shape[1]), scaling, result, SM120.target)
-    return config._replace(epilogue=Epilogue(bias="" if given.bias is None else "n"))
+    recipe = next(name for name, width in WIDTHS.items() if width == scaling.width)
+    return recipe, config._replace(epilogue=Epilogue(bias="" if given.bias is None else "n"))
 
 
 def _element_of(elements: tuple[str, str], scaling: Scaling) -> str:

@@ -24,7 +24,6 @@ import numpy as np
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
 from cute_dialect.kernels.epilogue.combination import Hook
-from cute_dialect.kernels.gemm.sm120 import VECTORS
 from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, traced_of
@@ -55,7 +54,7 @@ from cute_dialect.op.explanations.rows import (
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions import row_gradients as gradients
-from cute_dialect.op.functions.block_scaled import BlockScaled, block_scaled_kernel
+from cute_dialect.op.functions.block_scaled import BlockScaled, explain_block_scaled
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm_array import explained_array
@@ -77,7 +76,6 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.backends import NEVER_RUN
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
@@ -284,16 +282,7 @@ def _explained_scaled(
     x, y = (_example(t, element) for t in (a, b))
     of_a, of_b = (_example(more[key], "f32") for key in ("scale_a", "scale_b"))
     if is_block_scaled(x, of_a, recipe):
-        given = BlockScaled(x, y, of_a, of_b, recipe, bias, dtype=dtype)
-        config = block_scaled_kernel("scaled_mm", given)
-        return Explanation(
-            operation="scaled_mm",
-            gpu=config.chip,
-            kernel=config.name,
-            why=f"scales of blocks of {VECTORS[config.scaling]} along K",
-            flops=2 * x.shape[0] * y.shape[1] * x.shape[1] * config.packed,
-            status=NEVER_RUN,
-        )
+        return explain_block_scaled("scaled_mm", BlockScaled(x, y, of_a, of_b, recipe, bias, dtype=dtype))
     recipes = check_scaled("scaled_mm", x, y, of_a, of_b, recipe)
     how: dict[str, Any] = {"hook": None, "activation": "", "dtype": "bf16" if dtype is None else dtype}
     how |= {"gpu": gpu, "others": others, "element": element, "math": "default", "accumulator": None}

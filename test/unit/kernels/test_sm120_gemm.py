@@ -16,7 +16,8 @@ from arch_support import find_ptxas
 import cute_dialect.lang as cute
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.sm120 import FP4, VECTORS, Sm120Config, launch, launch_scaled, sm120_gemm_text
+from cute_dialect.kernels.gemm.sm120 import Sm120Config, launch, launch_scaled, sm120_gemm_text
+from cute_dialect.kernels.gemm.tcgen05_scales import FP4, VECTORS
 from cute_dialect.pipelines import compile
 from cute_dialect.pipelines.compiler import compile_lazily
 from cute_dialect.runtime.launch import CompiledModule

@@ -159,6 +159,9 @@ def test_kernels_of_a_gpu(capability: tuple[int, int], kernel: str, monkeypatch:
     (a, sa, _), (b, sb, _) = (operand(rng, "nvf4", 64, 128) for _ in "ab")
     with pytest.raises(Compiled, match=kernel):
         op.scaled_mm(a, b.T, sa, sb)
+    text = str(op.explain(op.scaled_mm, a, b.T, scale_a=sa, scale_b=sb))
+    assert kernel.rpartition("-")[0] in text and "never run on the chip" in text
+    assert ("columns of tensor memory" in text) == (capability < (12, 0))
 
 
 @pytest.mark.slow
