@@ -20,7 +20,7 @@ BLOCK = MX8
 """One block computes all tiles, so the ring, both accumulators and both sets of factors are reused."""
 OVERLAP = NV4._replace(tile=(128, 256), stages=3, output="f16", buffers=1)
 """Two accumulators share columns, and a stage has four blocks of factors of A and eight of B."""
-EXTENTS = {BLOCK: (150, 130, 500), OVERLAP: (128, 600, 1000)}
+EXTENTS = {BLOCK: (150, 130, 500), OVERLAP: (130, 300, 1000)}
 """M, N and K: several tiles, of which some begin inside of a block of factors of B."""
 CASES = pytest.mark.parametrize("config", [BLOCK, OVERLAP], ids=["block", "overlap"])
 
