@@ -18,7 +18,7 @@ python examples/blackwell_scaled_gemm.py --pair --m 256
 
 # RUN: %python %s --print-ir | FileCheck %s
 # CHECK: gpu.func @kernel
-# CHECK: cute.make_tmem_copy
+# CHECK: cute.copy({{.*}}tmem_copy<f8E8M0FNU, 32x128b_warpx4>
 # CHECK: cute.scaled_gemm
 # CHECK: cute_nvgpu.arch.tmem_dealloc
 

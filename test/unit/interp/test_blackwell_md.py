@@ -26,6 +26,7 @@ BUGS = re.findall(
     re.MULTILINE | re.DOTALL,
 )
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+NAMES = ["pair", "sm_100", "sm_100 scales", "sm_120", "scaled", "mma", "packed"]
 
 
 def run(file: Path, schedule: str = "round-robin") -> tuple[np.ndarray, np.ndarray]:
@@ -82,7 +83,7 @@ def test_a_wrong_phase_in_another_order(check: str, tmp_path: Path, capsys: pyte
 
 
 @pytest.mark.sample("mma")
-@pytest.mark.parametrize(("program", "printed"), BLOCKS, ids=["pair", "sm_100", "sm_120", "scaled", "mma", "packed"])
+@pytest.mark.parametrize(("program", "printed"), BLOCKS, ids=NAMES)
 def test_program(program: str, printed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file := tmp_path / "program.py").write_text(program)
     runpy.run_path(str(file))
@@ -130,7 +131,7 @@ def test_a_misspelled_property(tmp_path: Path) -> None:
     ],
 )
 def test_mistake_in_a_program(old: str, new: str, message: str, tmp_path: Path) -> None:
-    program = BLOCKS[4][0]
+    program = BLOCKS[NAMES.index("mma")][0]
     assert program.count(old) == 1
     (file := tmp_path / "program.py").write_text(program.replace(old, new))
     with pytest.raises(CuteError, match=message):
