@@ -127,7 +127,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--schedule",
         default="round-robin",
         metavar="NAME",
-        help="warp schedule on the CPU: round-robin, reverse, random (by --seed), adversarial",
+        help="warp schedule on the CPU: round-robin, reverse, random (by --seed), adversarial, or the replay:... that "
+        "cute-prove prints",
     )
     p.add_argument(
         "--max-steps",

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, cast
 from cute_dialect.runtime.host_program import Dim3
 from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.runtime.settings import word
+from cute_dialect.runtime.turns import PREFIX, parse_turns
 
 __all__ = ["Checks", "OptionError", "check_options", "device_number", "dim3", "index_of", "read_checks", "shared_bytes"]
 
@@ -174,8 +175,16 @@ def _checks(value: object) -> None:
 
 
 def _schedule(value: object) -> None:
-    if value not in SCHEDULES:
-        raise _wrong("schedule", f"one of {', '.join(repr(s) for s in SCHEDULES)}", value)
+    if isinstance(value, str) and value.startswith(PREFIX):
+        try:
+            parse_turns(value)
+        except ValueError as e:
+            raise OptionError(
+                f"schedule: {str(e)!r} is not a turn; write 'replay:0*3,1,c': warp 0 takes three steps, warp 1 one, "
+                "and the oldest copy lands"
+            ) from None
+    elif value not in SCHEDULES:
+        raise _wrong("schedule", f"one of {', '.join(repr(s) for s in (*SCHEDULES, 'replay:...'))}", value)
 
 
 def _seed(value: object) -> None:

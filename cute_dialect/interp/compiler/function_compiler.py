@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from cute_dialect.interp.compiler import undefined
+from cute_dialect.interp.compiler.switches import is_switch, stop_before
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, op_name, op_text
 from cute_dialect.interp.machine.group import Group, TensorAccess, Wait
 from cute_dialect.interp.memory.allocations import Pieces, local_allocation
@@ -456,6 +457,8 @@ class FnCompiler:
                 op_text=op_text(op),
                 frames=location_frames(op.location),
             )
+        if self.program.stops and is_switch(op):
+            self.emit_blocking(op, stop_before(self.info(op)))
         try:
             builder(self, op)
         except InterpError as e:

@@ -40,6 +40,7 @@ from cute_dialect.runtime.call_options import CHECKS, REPORTS, SCHEDULES, read_c
 from cute_dialect.runtime.host_memory import host_arrays
 from cute_dialect.runtime.host_program import LaunchShape
 from cute_dialect.runtime.progress import Task
+from cute_dialect.runtime.turns import PREFIX
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation
@@ -58,7 +59,8 @@ class RunOptions:
     """Options of `run_kernel`, validated on construction.
 
     - schedule: order of warps and of asynchronous copies. "round-robin" (default), "reverse", "random" (see `seed`) or
-      "adversarial" (copies and wgmma complete as late as possible, and the order of warps changes)
+      "adversarial" (copies and wgmma complete as late as possible, and the order of warps changes). "replay:0*3,1,c"
+      is an exact order, see `runtime.turns`
     - seed: seed of the "random" schedule
     - overflow: "error" reports arithmetic that breaks its `nsw` or `nuw` flag, "wrap" lets it wrap
     - max_steps: number of ops of a warp (or of blocks in lockstep) between two checks that a loop still makes progress;
@@ -97,7 +99,7 @@ class RunOptions:
     algebra: Algebra | None = None
 
     def __post_init__(self) -> None:
-        if self.schedule not in SCHEDULES:
+        if self.schedule not in SCHEDULES and not self.schedule.startswith(PREFIX):
             known = ", ".join(f'"{s}"' for s in SCHEDULES)
             raise InterpError("argument", f"unknown schedule {self.schedule!r}; use one of {known}")
         if self.chip not in TARGETS:
@@ -398,6 +400,7 @@ def run_kernel(
         checks, budget = [c for c in checks if c not in ("race", "uninit", "strict")], None
         machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
     program.tracks = machine.tracks = "uninit" in checks
+    program.stops = options.schedule.startswith(PREFIX)
     if "flops" in options.reports:
         machine.report.flops = program.flops = FlopCount()
     others = lay_out_shared(program, machine, func, shape.smem)

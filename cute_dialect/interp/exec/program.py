@@ -91,6 +91,7 @@ class Program:
         self.algebra = algebra  # arithmetic of floats, None for that of the machine
         self.flops: FlopCount | None = None  # None if operations are not counted
         self.tracks = False  # True if unwritten registers are tracked
+        self.stops = False  # True if warps stop before instructions that others can observe, see `replay`
         self.cta_group: tuple[int, str] | None = None  # cta_group of the tcgen05 ops, and the first of them
         self.tensor_columns = 0  # columns of tensor memory that tcgen05.alloc allocates, as far as they are constants
         self.segments: dict[str, Segment] = {}  # shared memory, laid out before any function is compiled

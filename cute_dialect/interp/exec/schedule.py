@@ -9,6 +9,7 @@ import numpy as np
 
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
+from cute_dialect.interp.exec.replay import Replay
 from cute_dialect.interp.machine.barriers import Block, Cluster, ClusterPool, RegisterPool
 from cute_dialect.interp.machine.group import Group, Machine, Spurious, Transfers, Wait
 from cute_dialect.interp.memory.allocations import Allocations
@@ -135,11 +136,15 @@ def run_warps(
     One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
     order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
     picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
-    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks.
+    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks. A replayed schedule determines the
+    order in the first cluster and then becomes round-robin, see `replay`.
 
     Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
     """
     rng = random.Random(seed)
+    replay = Replay(schedule)
+    if replay.turns:
+        schedule = "round-robin"
     most = resident_blocks(machine)
     waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # The next cluster is popped from the end.
     if schedule == "random":
@@ -154,6 +159,7 @@ def run_warps(
     seen = -1
     count = machine.count
     recorder = machine.timeline
+    cluster: list[_Warp] = []
     while warps or waiting:
         early = schedule == "random" and waiting and len(machine.blocks) < BESIDE and rng.random() < 0.25
         if not warps and done and is_over_budget():
@@ -161,15 +167,19 @@ def run_warps(
         if not warps or early:
             _check_room(machine, len(warps), memory_limit)
             warps.extend(_admit(machine, fn, template, waiting.pop()))
+        cluster = cluster or list(warps)
         order = list(warps)
-        if schedule == "reverse":
+        transfers.is_replayed = bool(replay.turns)
+        if replay.turns:
+            order = _take_turn(replay, cluster, warps, transfers)
+        elif schedule == "reverse":
             order.reverse()
         elif schedule == "random":
             rng.shuffle(order)
         elif schedule == "adversarial":
             order = order[rounds % len(order) :] + order[: rounds % len(order)] if rounds % 2 else order[::-1]
             rounds += 1
-        moved = transfers.next_round(False)
+        moved = transfers.is_replayed or transfers.next_round(False)
         count.advances += moved
         if recorder is not None:
             recorder.round_ends()
@@ -245,6 +255,16 @@ def run_warps(
     if recorder is not None:
         recorder.round_ends()
     return []
+
+
+def _take_turn(replay: Replay, cluster: list[_Warp], warps: list[_Warp], transfers: Transfers) -> list[_Warp]:
+    """Land a copy, or return the warp whose turn it is, as a list."""
+    number = replay.next_warp(len(cluster), transfers)
+    if number is None:
+        return []
+    w = cluster[number]
+    replay.check(number, [w.group.wait] if w in warps else [])
+    return [w]
 
 
 def _admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:

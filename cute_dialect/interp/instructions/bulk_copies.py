@@ -540,6 +540,9 @@ def _issue_store(
 ) -> None:
     t = Transfer(read, write, info, g, lane, nbytes)
     _issue(g, t)
+    if g.machine.transfers.is_replayed:
+        g.machine.transfers.pending.remove(t)
+        t.finish()
     groups_of(g, lane).open.append(t)
 
 

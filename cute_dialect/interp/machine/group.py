@@ -144,6 +144,7 @@ class Transfers:
     def __init__(self, schedule: str, rng: random.Random) -> None:
         self.schedule = schedule
         self.rng = rng
+        self.is_replayed = False  # A replayed schedule lands the copies that signal an mbarrier, one by one.
         self.pending: list[Transfer] = []
 
     def eager(self) -> bool:

@@ -66,7 +66,7 @@ THREE = "one to three positive integers like (8, 1, 1)"
 NUMBERS = "block numbers, or a string such as '0,5,16:32' or 'sample:16'"
 CHECKS = "any of 'race', 'oob', 'uninit', 'sync', 'strict', as 'race,sync' or a tuple; or 'all', 'auto', 'none'"
 REPORTS = "a tuple or list with any of 'banks', 'coalescing', 'occupancy', 'timeline', 'flops'"
-SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial'"
+SCHEDULES = "one of 'round-robin', 'reverse', 'random', 'adversarial', 'replay:...'"
 DEVICES = "'gpu', 'cuda:N', a number or 'cpu'"
 WRONG = [
     ("grid", 4, f"{THREE}, got 4"),
