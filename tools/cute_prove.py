@@ -1,6 +1,8 @@
 """The ``cute-prove`` program: proofs for all sizes.
 
 cute-prove gemm.mlir --kernel gemm
+cute-prove gemm.mlir --certificate gemm.cert
+cute-prove gemm.mlir --recheck gemm.cert
 cute-prove layout '(M,N):(1,M) == M*N:1'
 cute-prove layout 'injective (M,N):(1,S)' --where 'S >= M'
 """
@@ -11,8 +13,9 @@ import argparse
 import itertools
 import json
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from math import prod
 from pathlib import Path
@@ -66,16 +69,21 @@ every trip count of its loops.  It compiles FILE to base IR and visits all state
 
     cute-prove gemm.mlir                             every kernel of the file
     cute-prove gemm.mlir --kernel launch --in 64xKxf16 --in 128xKxf16 --in 64x128xf16
+    cute-prove gemm.mlir --certificate gemm.cert     write the states that were visited, if all kernels are proved
+    cute-prove gemm.mlir --recheck gemm.cert         check them without a search
 
 proved       No race, deadlock or misuse of a barrier in shared memory, for all trip counts, or for those that the first
              line names ('for all k_tiles >= 1').
-refuted      A violation that the interpreter reproduces on the arguments of --in; the sizes, schedule and line follow.
+refuted      A violation that the interpreter reproduces on the arguments of --in; the sizes, the line, and a command of
+             cute-run that replays the schedule follow.
 not proved   The op or pattern in the way, or a violation that the interpreter does not reproduce.
 
 --in describes the arguments as for cute-run.  A capital letter in a shape is a size that the replay varies.
+--engine facts searches one schedule and checks that the others have the same order of events.  --engine exhaustive
+tries all interleavings, which is possible for small kernels.  auto tries the second where the first does not decide.
 
-Exit status: 0 proved, 1 refuted, 2 not proved, 3 the command is not understood.  'cute-prove layout --help' explains
-questions about layouts.
+Exit status: 0 proved, or certificates accepted; 1 refuted, or rejected; 2 not proved; 3 the command is not understood.
+'cute-prove layout --help' explains questions about layouts.
 """
 SIZES = (16, 32, 64, 128, 192, 256, 320, 384, 512)
 """Values of the letters in the shapes of --in."""
@@ -102,7 +110,13 @@ def build_kernel_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--limit", type=float, default=60, metavar="SECONDS", help="CPU time of the search (default: %(default)s)"
     )
+    parser.add_argument(
+        "--engine", choices=("auto", "facts", "exhaustive"), default="auto", help="the search (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON list with one verdict per kernel")
+    certificates = parser.add_mutually_exclusive_group()
+    certificates.add_argument("--certificate", metavar="OUT", help="write the certificates of the kernels to OUT")
+    certificates.add_argument("--recheck", metavar="CERT", help="check certificates instead of searching")
     return parser
 
 
@@ -177,16 +191,72 @@ def _prove_kernels(options: argparse.Namespace) -> int:
     kernels = _kernels_of(compiled, options.kernel)
     if not kernels:
         return USAGE
+    modules = {name: cast("ModuleOp", compiled.lowered(name)) for name in kernels}
+    if options.recheck:
+        return _recheck(modules, options)
+
+    def command(problem: str, schedule: str) -> str:
+        return _replay_command(options, problem, schedule)
+
     proofs: list[Proof] = []
-    for name in kernels:
-        module = cast("ModuleOp", compiled.lowered(name))
-        proofs.append(prove(module, name, _candidates(compiled, options), seconds=options.limit))
+    for name, module in modules.items():
+        found = prove(
+            module, name, _candidates(compiled, options), seconds=options.limit, engine=options.engine,
+            certify=options.certificate is not None, command=command,
+        )  # fmt: skip
+        proofs.append(found)
     if options.json:
-        print(json.dumps([asdict(p) for p in proofs], indent=2))
+        print(json.dumps([{k: v for k, v in asdict(p).items() if k != "certificate"} for p in proofs], indent=2))
     else:
         print("\n".join(map(str, proofs)))
+    if options.certificate and not _write_certificates(proofs, Path(options.certificate)):
+        return NOT_PROVED if all(proofs) else _status(proofs)
+    return _status(proofs)
+
+
+def _status(proofs: Sequence[Proof]) -> int:
     verdicts = {p.verdict for p in proofs}
     return REFUTED if "refuted" in verdicts else NOT_PROVED if "not proved" in verdicts else PROVED
+
+
+def _write_certificates(proofs: Sequence[Proof], path: Path) -> bool:
+    """Write the certificates of all kernels. Print the reason and return False if one has none."""
+    from cute_dialect.prove.certificate import save_certificates  # late: start-up
+
+    for p in proofs:
+        if p.certificate is None:
+            reason = p.uncertified or f"{p.kernel} is {p.verdict}"
+            print(f"cute-prove: {path} was not written: {reason}", file=sys.stderr)
+            return False
+    save_certificates([p.certificate for p in proofs if p.certificate is not None], path)
+    print(f"{path}: {path.stat().st_size} bytes, {len(proofs)} certificate{'s'[: len(proofs) != 1]}", file=sys.stderr)
+    return True
+
+
+def _recheck(modules: Mapping[str, ModuleOp], options: argparse.Namespace) -> int:
+    """Run ``cute-prove FILE --recheck CERT`` and return the exit status."""
+    from cute_dialect.prove.certificate import load_certificates  # late: start-up
+    from cute_dialect.prove.recheck import RejectedError, recheck_all  # late: start-up
+
+    certificates = load_certificates(Path(options.recheck))
+    try:
+        print("\n".join(recheck_all(modules, certificates, options.limit)))
+    except RejectedError as e:
+        print(e)
+        return REFUTED
+    return PROVED
+
+
+def _replay_command(options: argparse.Namespace, problem: str, schedule: str) -> str:
+    """Return the command that replays a counterexample.
+
+    >>> _replay_command(argparse.Namespace(file="ring.mlir", kernel=None), "32x16xf32, 4xf32", "replay:0*3,1")
+    "cute-run ring.mlir --in 32x16xf32 --in 4xf32 --device cpu --check race,uninit --schedule 'replay:0*3,1'"
+    """
+    kernel = ["--kernel", options.kernel] if options.kernel else []
+    inputs = [word for shape in problem.split(", ") for word in ("--in", shape)]
+    checks = ["--device", "cpu", "--check", "race,uninit", "--schedule", schedule]
+    return shlex.join(["cute-run", options.file, *kernel, *inputs, *checks])
 
 
 def _kernels_of(compiled: CompiledModule, name: str | None) -> list[str]:

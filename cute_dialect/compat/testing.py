@@ -17,6 +17,8 @@ import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import cute_dialect.lang as cute
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CantImplementError", "JitArguments", "add_tensor_init_args", "assert_", "assert_close", "assert_equivalent",
-    "autotune_jit", "benchmark", "check", "convert", "get_workspace_count", "prove", "tune",
+    "autotune_jit", "benchmark", "check", "convert", "get_workspace_count", "prove", "recheck", "tune",
     "validate_tensor_init_args",
 ]  # fmt: skip
 
@@ -347,6 +349,8 @@ def prove(
     *,
     problems: Sequence[Sequence[object]] = (),
     seconds: float = 60,
+    engine: str = "auto",
+    certificate: str | PathLike[str] | None = None,
 ) -> list[Proof]:
     """Prove that the kernels of a host function are synchronized correctly for all trip counts of their loops.
 
@@ -355,10 +359,14 @@ def prove(
         problem: arguments that select the specialization.
         problems: arguments of further calls, on which a counterexample is replayed; ``problem`` comes first.
         seconds: limit of CPU time per kernel.
+        engine: ``"facts"`` searches one schedule, ``"exhaustive"`` all interleavings of small kernels, and ``"auto"``
+            the second if the first does not decide.
+        certificate: file for the certificates, which is written if all kernels are proved, see :func:`recheck`.
 
     Returns a proof per kernel, which is true if the kernel is proved; its text has the reason otherwise.
     """
     from cute_dialect.prove import proof  # late: start-up
+    from cute_dialect.prove.certificate import save_certificates  # late: start-up
 
     compiled = cute.compile(f, *problem, device="cpu")
     module = compiled.kernel(cpu=True).module
@@ -369,10 +377,45 @@ def prove(
             *map(_copied, arguments), device="cpu", checks=["race", "uninit"], schedule=schedule
         )
 
-    return [
-        proof.prove(module.lowered(name), name, [candidate(p) for p in (problem, *problems)], seconds=seconds)
+    def command(problem: str, schedule: str) -> str:
+        return f'call it with device="cpu", checks=["race", "uninit"], schedule="{schedule}" and arrays of {problem}'
+
+    proofs = [
+        proof.prove(
+            module.lowered(name),
+            name,
+            [candidate(p) for p in (problem, *problems)],
+            seconds=seconds,
+            engine=engine,
+            certify=certificate is not None,
+            command=command,
+        )
         for name in module.names
     ]
+    if certificate is not None and all(p.certificate for p in proofs):
+        save_certificates([p.certificate for p in proofs if p.certificate], Path(certificate))
+    return proofs
+
+
+def recheck(f: Callable[..., object], problem: Sequence[object], certificate: str | PathLike[str]) -> list[str]:
+    """Check the certificates of the kernels of a host function without a search.
+
+    Args:
+        f: the host function.
+        problem: arguments that select the specialization.
+        certificate: file that ``prove(..., certificate=...)`` or ``cute-prove --certificate`` has written.
+
+    Returns one line per kernel, such as ``gemm: certificate accepted: ...``.
+
+    Raises:
+        UsageError: the file is not a certificate.
+        RejectedError: a certificate is not a proof for its kernel, or a kernel has none. The text names the reason.
+    """
+    from cute_dialect.prove.certificate import load_certificates  # late: start-up
+    from cute_dialect.prove.recheck import recheck_all  # late: start-up
+
+    module = cute.compile(f, *problem, device="cpu").kernel(cpu=True).module
+    return recheck_all({name: module.lowered(name) for name in module.names}, load_certificates(Path(certificate)))
 
 
 def _equivalent(

@@ -88,6 +88,10 @@ class Table:
                 self.order |= 1 << got
         return got
 
+    def names(self) -> tuple[Hashable, ...]:
+        """Return the tokens in the order of their numbers."""
+        return tuple(self._tokens)
+
 
 class Facts:
     """The access records, as masks of pieces of shared memory, and tokens: other events and who knows them.

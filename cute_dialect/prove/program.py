@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Iterator
 from math import prod
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from cute_dialect.arch.elements import bits_of
+from cute_dialect.errors import UsageError
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.exec.program import Program as Interpreted
-from cute_dialect.interp.exec.program import lay_out_shared
+from cute_dialect.interp.exec.program import lay_out_shared, symbol_name
 from cute_dialect.interp.machine.group import Counter as StepCounter
 from cute_dialect.interp.machine.group import Machine as Interpreter
 from cute_dialect.interp.types import round_up
@@ -282,6 +284,16 @@ class Program:
     def box_bytes(self, tensor_map: SSAValue) -> int | None:
         """Return the bytes that a copy through a tensor map moves, None if they are not known."""
         return self.boxes.get(tensor_map)
+
+
+def find_kernel(module: ModuleOp, kernel: str) -> Operation:
+    """Return the kernel with a name. Raises UsageError if there is none."""
+    bodies = (o for o in module.walk() if o.name.endswith("func") and o.regions and o.regions[0].blocks)
+    functions = {symbol_name(o): o for o in bodies}
+    func = functions.get(kernel)
+    if func is None:
+        raise UsageError(f"prove: the module has no kernel '{kernel}'; it has {', '.join(functions) or 'none'}")
+    return func
 
 
 def closure(values: Iterable[SSAValue]) -> set[SSAValue]:

@@ -4,46 +4,46 @@
     print(proof)                      # proved for all …, refuted …, or not proved …
 
 A violation that the search finds is abstract: it may rest on a value that the prover does not know. The candidates run
-the kernel on the interpreter, on growing problems and with all schedules. Only a violation that one of them reproduces
-refutes the kernel.
+the kernel on the interpreter, on growing problems, with the schedule of the counterexample and with the named ones.
+Only a violation that one of them reproduces refutes the kernel.
+
+If a wait or arrival may count for another phase, one schedule does not stand for all. Then all interleavings are tried
+(`exhaustive`), within a limit of states.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from cute_dialect.errors import UsageError
-from cute_dialect.interp.errors import InterpError, attr_of
+from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.program import symbol_name
+from cute_dialect.interp.exec.replay import MISFIT
 from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.axioms import NOT_COVERED
+from cute_dialect.prove.certificate import FACTS, INTERLEAVINGS, Content
+from cute_dialect.prove.counterexample import schedule_of, steps_of
 from cute_dialect.prove.decisions import lowest
-from cute_dialect.prove.program import Program
+from cute_dialect.prove.exhaustive import explore
+from cute_dialect.prove.invariant import certify
+from cute_dialect.prove.names import describe, excluded_sizes, preconditions
+from cute_dialect.prove.program import Program, find_kernel
 from cute_dialect.prove.search import Found, search
-from cute_dialect.prove.values import ANY, Atom, Linear, Terms
+from cute_dialect.prove.values import Atom, Linear, Terms
 from cute_dialect.prove.verdict import NotProved, where
 
 PROVED, REFUTED, NOT_PROVED = "proved", "refuted", "not proved"
+AUTO, EXHAUSTIVE = "auto", "exhaustive"
+ENGINES = (AUTO, FACTS, EXHAUSTIVE)
 SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
 REPORTS = ("race", "deadlock", "sync", "uninit", "wgmma", "oob", "misaligned", "divergence")
 """Kinds of reports of the interpreter that reproduce a violation."""
-AXIOMS = (
-    "a wgmma completes only after the four warps of its warpgroup have issued it",
-    "an mbarrier operation without a scope orders the threads of the cluster",
-    "complete_tx of a copy is a release to threads that wait for the mbarrier",
-    "fence.proxy.async makes accesses of threads visible to asynchronous copies (PTX ISA, Proxies)",
-    "copies in flight land eventually, and a warp that can run does",
-    "tensor maps have the boxes that cute.args declares",
-    "integer arithmetic on sizes does not overflow, and sizes are not negative",
-)
-NOT_COVERED = "global memory, values, other clusters, and warp instructions that some lanes do not reach"
 _GROUPS = {
     "barrier|barriers": ("barrier", "warp_sync"),
     "mbarrier operation|mbarrier operations": ("mbarrier_init", "mbarrier_arrive", "mbarrier_wait"),
@@ -56,6 +56,8 @@ _GROUPS = {
 """Singular and plural of the instructions that a proof counts, and their kinds of effects."""
 Run = Callable[[str], object]
 """Runs the kernel on the interpreter with a schedule, with the checks race and uninit."""
+Command = Callable[[str, str], str]
+"""Returns the command that runs a problem, given by the name of its candidate, with a schedule."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,10 @@ class Proof:
         states: Number of states visited.
         seconds: CPU seconds.
         excluded: The violation at the size 0 that a precondition excludes, such as `x.shape[1] = 0: deadlock: …`.
+        engine: "facts" (one schedule with happens-before) or "interleavings" (all of them).
+        problem, schedule: The arguments and the schedule with which the interpreter reproduces a violation.
+        certificate: The certificate of a proof, if it was requested.
+        uncertified: The reason why there is none.
     """
 
     kernel: str
@@ -88,6 +94,11 @@ class Proof:
     states: int = 0
     seconds: float = 0.0
     excluded: tuple[str, ...] = ()
+    engine: str = FACTS
+    problem: str = ""
+    schedule: str = ""
+    certificate: Content | None = field(default=None, repr=False, compare=False)
+    uncertified: str = ""
 
     def __bool__(self) -> bool:
         return self.verdict == PROVED
@@ -98,7 +109,8 @@ class Proof:
             return "the kernel has no shared memory and no barrier"
         if not self.states:
             return f"checked {self.checked}, on one path: no step depends on a size"
-        return f"checked {self.checked}, in {self.states} states"
+        how = "" if self.engine == FACTS else " of all interleavings"
+        return f"checked {self.checked}, in {self.states} states{how}"
 
     def __str__(self) -> str:
         if self.verdict == PROVED:
@@ -120,7 +132,10 @@ class Proof:
         return "\n".join(lines)
 
 
-def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] = (), *, seconds: float = 60) -> Proof:
+def prove(
+    module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] = (), *, seconds: float = 60,
+    engine: str = AUTO, certify: bool = False, command: Command | None = None,
+) -> Proof:  # fmt: skip
     """Prove or refute that the synchronization of a kernel is right for all trip counts.
 
     Args:
@@ -128,80 +143,121 @@ def prove(module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] =
         kernel: Name of the kernel.
         candidates: Problems on which a counterexample is replayed, each with the text that names it.
         seconds: Limit of CPU time for the search.
+        engine: "facts" searches one schedule, "exhaustive" all interleavings. "auto" tries the first and then, if its
+            conditions do not hold, the second.
+        certify: Write the certificate of a proof.
+        command: Returns the command that replays a problem with a schedule.
     """
-    started = time.process_time()
-    bodies = (o for o in module.walk() if o.name.endswith("func") and o.regions and o.regions[0].blocks)
-    functions = {symbol_name(o): o for o in bodies}
-    func = functions.get(kernel)
-    if func is None:
-        raise UsageError(f"prove: the module has no kernel '{kernel}'; it has {', '.join(functions) or 'none'}")
-    learned = Learned()
+    if engine not in ENGINES:
+        raise UsageError(f"prove: engine={engine!r}; it must be one of {', '.join(ENGINES)}")
+    func = find_kernel(module, kernel)
+    job = _Job(module, func, seconds, certify, command)
     try:
-        program = Program(module, func)
-        found, visited = search(program, learned, seconds)
+        if engine == EXHAUSTIVE:
+            return job.explore(tuple(candidates), Learned())
+        return job.search(candidates, engine == AUTO)
     except NotProved as e:
-        used = time.process_time() - started
-        return Proof(kernel, NOT_PROVED, e.reason, where(e.op), cure=e.cure, seconds=used)
-    used = time.process_time() - started
-    if found is None:
+        return Proof(kernel, NOT_PROVED, e.reason, where(e.op), cure=e.cure, seconds=job.used())
+
+
+@dataclass
+class _Job:
+    """The proof of one kernel."""
+
+    module: ModuleOp
+    func: Operation
+    seconds: float
+    certify: bool
+    command: Command | None
+
+    def __post_init__(self) -> None:
+        self.started = time.process_time()
+        self.kernel = symbol_name(self.func)
+
+    def used(self) -> float:
+        """Return the CPU seconds so far."""
+        return time.process_time() - self.started
+
+    def search(self, candidates: Iterable[tuple[str, Run]], falls_back: bool) -> Proof:
+        """Return the verdict of the search, or of all interleavings if one schedule does not stand for them."""
+        learned = Learned()
+        program = Program(self.module, self.func)
+        found, visited = search(program, learned, self.seconds)
+        if found is None:
+            return self._proved(program, learned, FACTS, visited.states)
+        tried = tuple(candidates)
+        steps = steps_of(program, learned, found.choices)
+        proof = self._replayed(found, tried, learned, schedule_of(program, steps), visited.states)
+        if proof.verdict == REFUTED or found.violation.kind != "order" or not falls_back:
+            return proof
+        try:
+            other = self.explore(tried, learned)
+        except NotProved:
+            return proof
+        return other if other.verdict != NOT_PROVED else proof
+
+    def explore(self, candidates: Sequence[tuple[str, Run]], learned: Learned) -> Proof:
+        """Return the verdict of all interleavings."""
+        program = Program(self.module, self.func)
+        found, visited = explore(program, learned, self.seconds)
+        if found is None:
+            return self._proved(program, learned, INTERLEAVINGS, visited.states)
+        schedule = schedule_of(program, visited.steps)
+        return replace(self._replayed(found, candidates, learned, schedule, visited.states), engine=INTERLEAVINGS)
+
+    def _proved(self, program: Program, learned: Learned, engine: str, states: int) -> Proof:
         checked = describe_effects([e.kind for e in program.effects.values()])
-        return Proof(
-            kernel,
+        proof = Proof(
+            self.kernel,
             PROVED,
-            assumed=_assumed(func, learned),
-            excluded=_excluded(func, learned),
+            assumed=preconditions(self.func, learned),
+            excluded=excluded_sizes(self.func, learned),
             checked=checked,
-            states=visited.states,
-            seconds=used,
+            states=states,
+            seconds=self.used(),
+            engine=engine,
         )
-    return _replayed(func, found, candidates, learned, visited.states, used)
+        if not self.certify:
+            return proof
+        try:
+            return replace(proof, certificate=certify(self.module, self.func, learned, engine, self.seconds))
+        except NotProved as e:
+            return replace(proof, uncertified=e.reason)
 
-
-def _assumed(func: Operation, learned: Learned) -> tuple[str, ...]:
-    least = [f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items()]
-    ranges = [
-        f"{describe(func, tuple((a, c * factor) for a, c in terms))} < 2^{width - 1}"
-        for (terms, width), factor in learned.ranges.items()
-        if factor >> width - 20
-    ]
-    return (*least, *ranges)
-
-
-def _excluded(func: Operation, learned: Learned) -> tuple[str, ...]:
-    found = [(describe(func, terms), v.text, where(v.op)) for terms, v in learned.excluded.items()]
-    return tuple(f"{name} = 0: {text}{f' (at {at})' if at else ''}" for name, text, at in found)
-
-
-def _replayed(
-    func: Operation,
-    found: Found,
-    candidates: Iterable[tuple[str, Run]],
-    learned: Learned,
-    states: int,
-    used: float,
-) -> Proof:
-    """Return the verdict on a violation: refuted if the interpreter reports one, too."""
-    v, kernel = found.violation, symbol_name(func)
-    assumed = _assumed(func, learned)
-    sizes = _sizes(func, found, learned)
-    tried = 0
-    for name, run in candidates:
-        for schedule in SCHEDULES:
-            tried += 1
-            try:
-                run(schedule)
-            except InterpError as e:
-                if e.kind not in REPORTS:
-                    raise
-                if not _is_about_synchronization(e):
-                    continue
-                cure = f"the interpreter reports, for {name} with the schedule {schedule}:\n{str(e).splitlines()[0]}"
-                return Proof(
-                    kernel, REFUTED, v.text, where(v.op), where(v.earlier), cure, sizes, assumed, "", states, used
-                )
-    why = f"in {tried} runs the interpreter does not reproduce it" if tried else "no arguments to replay it on"
-    reason = f"{v.text} (abstract counterexample: {why})"
-    return Proof(kernel, NOT_PROVED, reason, where(v.op), where(v.earlier), "", sizes, assumed, "", states, used)
+    def _replayed(
+        self, found: Found, candidates: Sequence[tuple[str, Run]], learned: Learned, replay: str, states: int
+    ) -> Proof:
+        """Return the verdict on a violation: refuted if the interpreter reports one, too."""
+        v = found.violation
+        proof = Proof(
+            self.kernel,
+            NOT_PROVED,
+            v.text,
+            where(v.op),
+            where(v.earlier),
+            sizes=_sizes(self.func, found, learned),
+            assumed=preconditions(self.func, learned),
+            states=states,
+            seconds=self.used(),
+        )
+        tried = 0
+        for name, run in candidates:
+            for schedule in (replay, *SCHEDULES):
+                tried += 1
+                try:
+                    run(schedule)
+                except InterpError as e:
+                    if e.kind not in (*REPORTS, MISFIT):
+                        raise
+                    if e.kind == MISFIT or not _is_about_synchronization(e):
+                        continue
+                    given = "the schedule of the counterexample" if schedule == replay else f"the schedule {schedule}"
+                    cure = f"the interpreter reports, for {name} with {given}:\n{str(e).splitlines()[0]}"
+                    if self.command is not None:
+                        cure += f"\nto replay it: {self.command(name, schedule)}"
+                    return replace(proof, verdict=REFUTED, cure=cure, problem=name, schedule=schedule)
+        why = f"in {tried} runs the interpreter does not reproduce it" if tried else "no arguments to replay it on"
+        return replace(proof, reason=f"{v.text} (abstract counterexample: {why})")
 
 
 def _is_about_synchronization(e: InterpError) -> bool:
@@ -261,60 +317,3 @@ def _sizes_in(atom: Atom) -> Iterator[Atom | None]:
                 yield from _sizes_in(inner)
     else:
         yield None
-
-
-def describe(func: Operation, terms: Terms) -> str:
-    """Return a sum of symbols in the names of the kernel."""
-    parts = [name if factor == 1 else f"{factor}*{name}" for a, factor in terms for name in [_atom(func, a)]]
-    return " + ".join(parts).replace("+ -1*", "- ")
-
-
-def _atom(func: Operation, atom: tuple[object, ...]) -> str:
-    kind = atom[0]
-    if kind == "argument":
-        arg = func.regions[0].blocks[0].args[int(str(atom[1]))]
-        path = cast("tuple[int, ...]", atom[2])
-        kinds = getattr(attr_of(func, "cute.args"), "data", ())
-        kind = str(getattr(kinds[arg.index], "data", "")) if arg.index < len(kinds) else ""
-        return f"{arg.name_hint or f'argument {atom[1]}'}{_member(kind, path)}"
-    if kind == "register":
-        return str(atom[1])
-    if kind == "trips":
-        span, step = atom[1], atom[2]
-        text = (
-            describe(func, span.terms) + (f" + {span.const}" if span.const else "")
-            if isinstance(span, Linear)
-            else str(span)
-        )
-        by = describe(func, step.terms) if isinstance(step, Linear) else str(step)
-        return f"iterations of ({text}) by {by}" if by != "1" else f"({text})"
-    if kind == ANY:
-        kind, atom = str(atom[1]).partition(" ")[0], atom[1:]
-    sides = [
-        describe(func, x.terms) + (f" + {x.const}" if x.const else "") if isinstance(x, Linear) else str(x)
-        for x in atom[1:]
-    ]
-    return f"({f' {_WORDS.get(str(kind), kind)} '.join(sides)})"
-
-
-_WORDS = {
-    "muli": "*", "addi": "+", "subi": "-", "ceildivsi": "ceildiv", "ceildivui": "ceildiv", "divui": "/", "divsi": "/",
-    "remui": "%", "remsi": "%", "shrui": ">>", "shrsi": ">>", "shli": "<<", "andi": "&", "ori": "|", "xori": "^",
-}  # fmt: skip
-
-
-def _member(kind: str, path: Sequence[int]) -> str:
-    """Return the name of a field of an argument of a type: the extents and strides of a tensor are numbered by mode.
-
-    >>> _member('!cute.memref<f32, gmem, "(32,?):(?,1)">', (1, 0))
-    '.shape[1]'
-    """
-    layout = re.search(r'"([^"]*):([^":]*)">$', kind)
-    if layout is None or len(path) not in (2, 3) or path[0] != 1:
-        return "".join(f"[{i}]" for i in path)
-    modes = layout[1 + path[1]].strip("()").split(",")
-    dynamic = [i for i, mode in enumerate(modes) if mode.startswith("?")]
-    nth = path[2] if len(path) > 2 else 0
-    if nth >= len(dynamic) or "(" in "".join(modes):
-        return "".join(f"[{i}]" for i in path)
-    return f".{'stride' if path[1] else 'shape'}" + (f"[{dynamic[nth]}]" if len(modes) > 1 else "")

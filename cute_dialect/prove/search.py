@@ -339,7 +339,7 @@ def search(program: Program, learned: Learned, seconds: float, order: int = 1) -
             found = one.run()
         except Restart:
             continue
-        if found is not None and (zero := _without_iterations(found, learned)):
+        if found is not None and (zero := without_iterations(found, learned)):
             learned.minimum.update(dict.fromkeys(zero, 1))
             learned.excluded.update(dict.fromkeys(zero, found.violation))
             continue
@@ -347,7 +347,7 @@ def search(program: Program, learned: Learned, seconds: float, order: int = 1) -
     raise NotProved("the search restarts too often", None)
 
 
-def _without_iterations(found: Found, learned: Learned) -> list[Terms]:
+def without_iterations(found: Found, learned: Learned) -> list[Terms]:
     """Return the sizes that are zero in a counterexample, and have not been assumed to be positive."""
     return [
         b[0]

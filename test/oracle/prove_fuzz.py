@@ -4,9 +4,11 @@
 
 Each case is one of the protocols of `rings.py` (mbarriers, TMA, cp.async, named barriers) with a random number of
 stages, perhaps a defect, and up to two random mutations of its lowered code (a synchronizing op dropped, moved or
-weakened). A proved case must run without a report at every tried size, with all schedules, and no interleaving of its
-steps may reach a violation (`prove_exhaustive.py`). The prover itself reproduces the refuted ones. The exit status is
-1 for a proof that a run or an interleaving contradicts, and for a draw with fewer than a tenth of either verdict.
+weakened). A proved case must run without a report at every tried size, with all schedules; its certificate must be
+accepted; and no interleaving of its steps may reach a violation, nor break a condition under which one schedule stands
+for all. If all interleavings of any length are few enough, the two engines must agree. The prover itself reproduces the
+refuted cases. The exit status is 1 for a proof that anything contradicts, and for a draw with fewer than a tenth of
+either verdict.
 """
 
 from __future__ import annotations
@@ -19,15 +21,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, Literal, cast
 
 from mutations import find, mutated, mutations
-from prove_exhaustive import TooMany, check
 from xdsl.dialects.builtin import ModuleOp
 
 import cute_dialect.lang as cute
 from cute_dialect.interp import InterpError
-from cute_dialect.prove.proof import SCHEDULES, Proof, prove
+from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.certificate import FACTS
+from cute_dialect.prove.exhaustive import explore
+from cute_dialect.prove.machine import Machine
+from cute_dialect.prove.program import Program, find_kernel
+from cute_dialect.prove.proof import PROVED, REFUTED, SCHEDULES, Proof, prove
+from cute_dialect.prove.recheck import RejectedError, recheck
+from cute_dialect.prove.verdict import NotProved, Violation
 from cute_dialect.runtime.launch import CompiledModule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "prove"))
@@ -75,15 +83,10 @@ def judge(one: Protocol, module: ModuleOp, stages: int) -> tuple[Proof, str]:
     """Return the verdict on a protocol, and a report that contradicts a proof (empty: none)."""
     sizes = range(1, 2 * stages + 4)
     candidates = [(f"{n} steps", lambda schedule, n=n: one.run(module, n, schedule)) for n in reversed(sizes)]
-    proof = prove(module, one.kernel, candidates, seconds=20)
-    if not proof:
-        return proof, ""
-    try:
-        violation, _ = check(module, one.kernel, stages + 2, most=4000)
-    except TooMany:
-        violation = None
-    if violation is not None:
-        return proof, f"an interleaving of at most {stages + 2} steps: {violation.text}"
+    proof = prove(module, one.kernel, candidates, seconds=20, certify=True)
+    wrong = contradiction(module, one.kernel, proof, stages + 2)
+    if wrong or not proof:
+        return proof, wrong
     for n in sizes:
         for schedule in SCHEDULES:
             try:
@@ -91,6 +94,36 @@ def judge(one: Protocol, module: ModuleOp, stages: int) -> tuple[Proof, str]:
             except InterpError as e:
                 return proof, f"{n} steps, {schedule}: {str(e).splitlines()[0]}"
     return proof, ""
+
+
+def contradiction(module: ModuleOp, kernel: str, proof: Proof, trips: int) -> str:
+    """Return the objection of the checker of certificates, or of all interleavings, to a verdict (empty: none)."""
+    program = Program(module, find_kernel(module, kernel)) if proof.verdict in (PROVED, REFUTED) else None
+    if program is None:
+        return ""
+    if proof and proof.engine == FACTS:
+        if proof.certificate is None:
+            return f"no certificate: {proof.uncertified}"
+        try:
+            recheck(module, program.kernel, proof.certificate)
+        except RejectedError as e:
+            return f"the certificate is rejected: {e}"
+        short = interleaved(program, trips=trips, kind=Machine)
+        if short:
+            return f"an interleaving of at most {trips} steps: {short.text}"
+    free = interleaved(program)
+    if free is not None and bool(free) == bool(proof):
+        return f"all interleavings: {free.text if free else 'no violation'}"
+    return ""
+
+
+def interleaved(program: Program, **how: Any) -> Violation | Literal[False] | None:
+    """Return a violation that an interleaving reaches, False if none does, and None if they are too many."""
+    try:
+        found, _ = explore(program, Learned(), 30, most=4000, **how)
+    except NotProved:
+        return None
+    return found.violation if found else False
 
 
 def main(argv: Sequence[str] | None = None) -> int:

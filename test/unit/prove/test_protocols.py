@@ -16,6 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 import cute_dialect.lang as cute
 from cute_dialect.errors import UsageError
 from cute_dialect.prove import effects, facts
+from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.exhaustive import Interleaved, explore
+from cute_dialect.prove.machine import Machine
+from cute_dialect.prove.program import Program, find_kernel
 from cute_dialect.prove.proof import prove
 from cute_dialect.prove.values import Counter, Linear, symbol
 from cute_dialect.tools import cute_prove
@@ -24,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 
 import prove_table
-from prove_exhaustive import check
 from rings import DEFECTS, FAMILIES, arrays, cluster_ring, ring
 
 PROBLEMS = [arrays(n) for n in (7, 4, 1, 2)]
@@ -57,8 +60,8 @@ def test_a_counterexample_without_a_replay_is_not_proved():
 def test_a_counterexample_that_runs_do_not_show_is_not_proved():
     runs: list[str] = []
     proof = prove(module_of(ring(2, "no release")), "ring_kernel", [("one", runs.append)])
-    assert proof.verdict == "not proved" and "in 4 runs the interpreter does not reproduce it" in proof.reason
-    assert runs == ["round-robin", "adversarial", "reverse", "random"]
+    assert proof.verdict == "not proved" and "in 5 runs the interpreter does not reproduce it" in proof.reason
+    assert runs == ["replay:0*6,1*2,0*5,1*2", "round-robin", "adversarial", "reverse", "random"]
 
 
 @pytest.mark.parametrize("name", ["nvvm.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity", "nvvm.mbarrier.init"])
@@ -202,6 +205,12 @@ def test_a_correct_protocol_is_proved(build: Callable[..., Any], arguments: Call
     assert proof.states >= 6 and f", in {proof.states} states" in str(proof)
 
 
+def program_of(f: Any, arguments: Callable[[int], tuple[Any, ...]]) -> Program:
+    compiled = cute.compile(f, *arguments(2), device="cpu").kernel(cpu=True).module
+    module = cast(ModuleOp, compiled.lowered())
+    return Program(module, find_kernel(module, compiled.names[0]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("build", "defect", "arguments"), [(f, d, a) for f, defects, a in FAMILIES for d in defects])
 def test_a_defect_of_a_protocol_is_refuted(
@@ -209,12 +218,12 @@ def test_a_defect_of_a_protocol_is_refuted(
 ):
     problems = [arguments(n) for n in (7, 4, 1, 2)]
     (proof,) = cute.testing.prove(build(2, defect), problems[0], problems=problems[1:])
-    assert proof.verdict == "refuted", str(proof)
+    assert proof.verdict == "refuted" and proof.schedule.startswith("replay:"), str(proof)
     if build is cluster_ring:  # the interleavings of its eight warps are too many
         return
-    compiled = cute.compile(build(2, defect), *arguments(2), device="cpu").kernel(cpu=True).module
-    violation, _ = check(cast(ModuleOp, compiled.lowered()), compiled.names[0], 4)
-    assert violation is not None
+    program = program_of(build(2, defect), arguments)
+    assert explore(program, Learned(), 60, trips=4, kind=Machine)[0] is not None
+    assert explore(program, Learned(), 60)[0] is not None
 
 
 @pytest.mark.slow
@@ -222,9 +231,10 @@ def test_a_defect_of_a_protocol_is_refuted(
 def test_no_interleaving_of_a_proved_protocol_is_wrong(
     build: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
 ):
-    compiled = cute.compile(build(2), *arguments(2), device="cpu").kernel(cpu=True).module
-    violation, states = check(cast(ModuleOp, compiled.lowered()), compiled.names[0], 4)
-    assert violation is None and states > 100
+    program = program_of(build(2), arguments)
+    for trips, kind in ((4, Machine), (None, Interleaved)):
+        found, visited = explore(program, Learned(), 60, trips=trips, kind=kind)
+        assert found is None and visited.states > 50
 
 
 def guarded(guard: str) -> Any:
