@@ -201,9 +201,14 @@ def _prove_kernels(options: argparse.Namespace) -> int:
     proofs: list[Proof] = []
     for name, module in modules.items():
         found = prove(
-            module, name, _candidates(compiled, options), seconds=options.limit, engine=options.engine,
-            certify=options.certificate is not None, command=command,
-        )  # fmt: skip
+            module,
+            name,
+            _candidates(compiled, options),
+            seconds=options.limit,
+            engine=options.engine,
+            certify=options.certificate is not None,
+            command=command,
+        )
         proofs.append(found)
     if options.json:
         print(json.dumps([{k: v for k, v in asdict(p).items() if k != "certificate"} for p in proofs], indent=2))

@@ -23,9 +23,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, TypedDict, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -35,9 +36,11 @@ from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.exec.program import symbol_name
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.axioms import AXIOMS, NOT_COVERED
+from cute_dialect.prove.codec import Child
 from cute_dialect.prove.names import preconditions
 
-Content: TypeAlias = "dict[str, Any]"
+Row: TypeAlias = "tuple[Child, Child, Sequence[Sequence[int]]]"
+"""The node of a state, that of its question, and its edges."""
 FORMAT = "cute-prove certificate 1"
 CLAIM = "no race, no deadlock and no misuse of barriers in shared memory, for all sizes that meet the preconditions"
 FACTS, INTERLEAVINGS = "facts", "interleavings"
@@ -45,10 +48,30 @@ FACTS, INTERLEAVINGS = "facts", "interleavings"
 END = -1
 LARGE = 1 << 20
 """Bytes of text from which a file is compressed."""
-HINTS = tuple(f.name for f in fields(Learned) if f.name not in ("skips", "excluded"))
+HINTS: tuple[str, ...] = tuple(f.name for f in fields(Learned) if f.name not in ("skips", "excluded"))
 
 
-def claim_of(kernel: Operation, learned: Learned) -> Content:
+class Content(TypedDict):
+    """The certificate of one kernel."""
+
+    kernel: str
+    claim: str
+    engine: str
+    tool: str
+    base_ir: str
+    preconditions: list[str]
+    axioms: list[dict[str, str]]
+    not_covered: str
+    nodes: list[list[Child]]
+    hints: Child
+    tokens: Child
+    moves: list[Child]
+    start: list[int]
+    states: list[Row]
+    digest: str
+
+
+def claim_of(kernel: Operation, learned: Learned) -> dict[str, object]:
     """Return the statement of a certificate: claim, preconditions and axioms."""
     return {
         "kernel": symbol_name(kernel),
@@ -66,7 +89,7 @@ def base_ir_hash(module: ModuleOp, kernel: Operation) -> str:
     return "sha256:" + hashlib.sha256("\n".join(map(str, [*parts, kernel])).encode()).hexdigest()
 
 
-def digest_of(content: Content) -> str:
+def digest_of(content: Mapping[str, object]) -> str:
     """Return the hash of a certificate without its digest."""
     rest = {k: v for k, v in content.items() if k != "digest"}
     return "sha256:" + hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
@@ -86,8 +109,8 @@ def load_certificates(path: Path) -> list[Content]:
         got = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
     except (ValueError, EOFError, OSError, RecursionError) as e:
         raise UsageError(f"{path}: not a certificate ({type(e).__name__}: {e}); write one with --certificate") from None
-    form = cast("Content", got).get("format") if isinstance(got, dict) else None
-    kernels = cast("Content", got).get("kernels") if isinstance(got, dict) else None
+    read = cast("dict[str, object]", got) if isinstance(got, dict) else {}
+    form, kernels = read.get("format"), read.get("kernels")
     if form != FORMAT:
         raise UsageError(f"{path}: not a certificate of the format '{FORMAT}'; write one with --certificate")
     if not isinstance(kernels, list) or not all(isinstance(k, dict) for k in cast("list[object]", kernels)):

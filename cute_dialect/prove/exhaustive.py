@@ -205,9 +205,14 @@ class Exploration:
 
 
 def explore(
-    program: Program, learned: Learned, seconds: float, *, most: int = MOST_STATES, trips: int | None = None,
+    program: Program,
+    learned: Learned,
+    seconds: float,
+    *,
+    most: int = MOST_STATES,
+    trips: int | None = None,
     kind: type[Machine] = Interleaved,
-) -> tuple[Found | None, Exploration]:  # fmt: skip
+) -> tuple[Found | None, Exploration]:
     """Explore until nothing new is learned.
 
     Args:

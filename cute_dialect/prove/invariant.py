@@ -89,7 +89,7 @@ class _Writer:
                 raise NotProved(f"the invariant has more than {MOST_STATES} states")
             edges = [self._edge(o) for o in outcomes(self.machine, self.engine, s, question, self.deadline)]
             rows.append([*nodes, edges])
-        content: Content = {
+        content: dict[str, object] = {
             **claim_of(self.kernel, self.learned),
             "engine": self.engine,
             "tool": f"cute-dialect {cute_dialect.__version__}",
@@ -101,8 +101,7 @@ class _Writer:
             "states": rows,
         }
         content["nodes"] = [list(node) for node in self.codec.nodes]
-        content["digest"] = digest_of(content)
-        return content
+        return cast("Content", {**content, "digest": digest_of(content)})
 
     def _edge(self, outcome: Outcome) -> list[int]:
         """Return the edge to a successor, and visit it later if it is new."""

@@ -133,9 +133,15 @@ class Proof:
 
 
 def prove(
-    module: ModuleOp, kernel: str, candidates: Iterable[tuple[str, Run]] = (), *, seconds: float = 60,
-    engine: str = AUTO, certify: bool = False, command: Command | None = None,
-) -> Proof:  # fmt: skip
+    module: ModuleOp,
+    kernel: str,
+    candidates: Iterable[tuple[str, Run]] = (),
+    *,
+    seconds: float = 60,
+    engine: str = AUTO,
+    certify: bool = False,
+    command: Command | None = None,
+) -> Proof:
     """Prove or refute that the synchronization of a kernel is right for all trip counts.
 
     Args:

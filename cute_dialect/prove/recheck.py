@@ -15,14 +15,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from cute_dialect.errors import CuteError
 from cute_dialect.prove.arithmetic import Learned
-from cute_dialect.prove.certificate import END, FACTS, INTERLEAVINGS, Content, base_ir_hash, claim_of, digest_of
+from cute_dialect.prove.certificate import (
+    END,
+    FACTS,
+    HINTS,
+    INTERLEAVINGS,
+    Content,
+    Row,
+    base_ir_hash,
+    claim_of,
+    digest_of,
+)
 from cute_dialect.prove.codec import Child, Codec, CodecError
 from cute_dialect.prove.decisions import Restart, Undecided, split
 from cute_dialect.prove.exhaustive import Interleaved, interleavings
@@ -33,8 +43,6 @@ from cute_dialect.prove.state import ALL_LANES, State
 from cute_dialect.prove.values import Base
 from cute_dialect.prove.verdict import NotProved, Violation
 
-Row: TypeAlias = "tuple[Child, Child, Sequence[Sequence[int]]]"
-"""The node of a state, that of its question, and its edges."""
 Outcome: TypeAlias = "tuple[State, Undecided | None] | None"
 """A state and the question that it asks. None for the end of the block."""
 LIMIT = 3600.0
@@ -98,7 +106,7 @@ def recheck_all(modules: Mapping[str, ModuleOp], certificates: Sequence[Content]
             states = recheck(module, find_kernel(module, name), content, seconds)
         except RejectedError as e:
             raise RejectedError(f"{name}: certificate rejected: {e}") from None
-        sizes = ", ".join(cast("list[str]", content["preconditions"])) or "trip counts"
+        sizes = ", ".join(content["preconditions"]) or "trip counts"
         used = time.process_time() - started
         lines.append(f"{name}: certificate accepted: proved for all {sizes}; {states} states, {used:.1f} s")
     return lines
@@ -190,7 +198,11 @@ class _Checker:
             raise RejectedError(f"the engine is {self.engine!r}; it must be {FACTS!r} or {INTERLEAVINGS!r}")
         program = Program(module, kernel)
         self.codec = Codec(program, content["nodes"])
-        self.learned = Learned(**cast("dict[str, Any]", self.codec.read(content["hints"])))
+        self.learned, hints = Learned(), cast("dict[str, object]", self.codec.read(content["hints"]))
+        if sorted(hints) != sorted(HINTS):
+            raise RejectedError(f"the hints are {', '.join(hints)}; they must be {', '.join(HINTS)}")
+        for name, value in hints.items():
+            setattr(self.learned, name, value)
         self._check_hints(program.warps * program.blocks)
         self._check_claim(kernel)
         self.ranges, self.learned.ranges = self.learned.ranges, {}
@@ -219,20 +231,17 @@ class _Checker:
     def _check_claim(self, kernel: Operation) -> None:
         """Compare what the certificate states with what this tool proves."""
         for key, expected in claim_of(kernel, self.learned).items():
-            found: object = self.content.get(key)
+            found = cast("dict[str, object]", self.content).get(key)
             if found == expected:
                 continue
-            given = cast("list[object]", found)
             if not isinstance(expected, list) or not isinstance(found, list):
-                raise RejectedError(f"{key} is {_short(cast('object', given))}; it must be {_short(expected)}")
-            needed = cast("list[object]", expected)
-            missing = [one for one in needed if one not in given]
-            if missing:
-                raise RejectedError(f"{key}: {_short(missing[0])} is missing")
-            more = [one for one in given if one not in needed]
-            raise RejectedError(
-                f"{key}: {_short(more[0])} is not part of this proof" if more else f"{key}: the order is changed"
-            )
+                raise RejectedError(f"{key} is {_short(cast('object', found))}; it must be {_short(expected)}")
+            given, needed = cast("list[object]", found), cast("list[object]", expected)
+            for one in (v for v in needed if v not in given):
+                raise RejectedError(f"{key}: {_short(one)} is missing")
+            for one in (v for v in given if v not in needed):
+                raise RejectedError(f"{key}: {_short(one)} is not part of this proof")
+            raise RejectedError(f"{key}: the order is changed")
 
     def _move(self, node: Child) -> Move:
         dropped, shifts, tiles = cast("tuple[tuple[Base, ...], dict[Base, int], int]", self.codec.read(node))
