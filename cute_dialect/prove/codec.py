@@ -1,10 +1,10 @@
 """Abstract states as JSON: a table of nodes, each a tag and its children, in which equal values are one node.
 
 An integer is itself, or `x` and hexadecimal digits if it is large. A text begins with `'`; N, T and F are None, True
-and False. Every other string is the number of a node. `["t", 1, "'a"]` is the tuple (1, "a"), and a later `["t", "0", 2]`
-is ((1, "a"), 2). Ops and blocks of the kernel have the number at which a walk reaches them. States, warps and so on are
-written field by field, so a field that is added to them is written without a change here. Masks of shared memory are
-written as units, since the pieces of a partition differ between runs.
+and False. Every other string is the number of a node. `["t", 1, "'a"]` is the tuple (1, "a"), and a later
+`["t", "0", 2]` is ((1, "a"), 2). Ops and blocks of the kernel have the number at which a walk reaches them. States,
+warps and so on are written field by field, so a field that is added to them is written without a change here. Masks of
+shared memory are written as units, since the pieces of a partition differ between runs.
 """
 
 from __future__ import annotations

@@ -234,8 +234,8 @@ class _Checker:
             found = cast("dict[str, object]", self.content).get(key)
             if found == expected:
                 continue
-            if not isinstance(expected, list) or not isinstance(found, list):
-                raise RejectedError(f"{key} is {_short(cast('object', found))}; it must be {_short(expected)}")
+            if not (isinstance(expected, list) and isinstance(found, list)):
+                raise RejectedError(f"{key} is {_short(self.content.get(key))}; it must be {_short(expected)}")
             given, needed = cast("list[object]", found), cast("list[object]", expected)
             for one in (v for v in needed if v not in given):
                 raise RejectedError(f"{key}: {_short(one)} is missing")
