@@ -1878,6 +1878,7 @@ def public_functions() -> set[str]:
         "load",
         "get_allocated_size",
         "get_memory_pool",
+        "scale_blocks",
     }
     functors = {"gelu", "hardswish", "leaky_relu", "relu", "sigmoid", "silu", "tanh"}  # epilogue functors of plans
     found = {n for n in dir(op) if not n.startswith("_") and n.islower() and n not in others | functors}

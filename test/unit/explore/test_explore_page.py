@@ -317,6 +317,7 @@ def test_every_tab_has_content(slow: Any) -> None:
 DOCS = re.findall(r"^cute-explore (.*)$", (ROOT / "docs" / "explore.md").read_text(), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_first_command_of_the_document(data: dict[str, Any]) -> None:
     """The figures that docs/explore.md states match the page."""
     assert DOCS[0] == "examples/slow_transpose.py -o slow.html" and len(DOCS) == 3

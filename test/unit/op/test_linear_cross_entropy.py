@@ -213,6 +213,7 @@ def test_operator(reduction: str) -> None:
     torch.library.opcheck(torch.ops.cute.linear_cross_entropy, args, test_utils=checks)
 
 
+@pytest.mark.slow
 def test_no_second_derivative() -> None:
     arrays, target = data(6, 16, 24, torch.bfloat16)
     loss = op.linear_cross_entropy(*arrays[:2], target, device="cpu").square()

@@ -347,6 +347,7 @@ def test_equation_holds_for_random_integers(equation: Equation) -> None:
 
 ELSEWHERE = {
     "cosize": "a bound of allocations; compared with enumeration in test/unit/algebra",
+    "flat_modes": "the leaves of a layout; zero strides of scale factors are dropped from them",
     "ceil_div": "of shapes: the extents of the divides above",
     "reference_map": "static thread-value layouts of atoms; test/unit/algebra/test_tiled_copy.py enumerates them",
     "retile": "static thread-value layouts of atoms",
