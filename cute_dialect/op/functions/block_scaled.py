@@ -14,16 +14,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-import ml_dtypes
-import numpy as np
-
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.sm100 import SCALED_TILES, Sm100Config, sm100_gemm_text
 from cute_dialect.kernels.gemm.sm120 import Sm120Config, sm120_gemm_text
 from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.bind import bound
-from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.plans.scaled import ScaledGemm
@@ -35,6 +32,7 @@ from cute_dialect.op.problems.block_scaled import (
     as_matrix,
     bytes_of,
     check_block_scaled,
+    check_signs,
     levels_of,
 )
 from cute_dialect.op.problems.operands import Operands, fits_results
@@ -97,7 +95,7 @@ def block_scaled_mm(
     with one.on():
         for name, x, rows in (("scale_a", scale_a, m), ("scale_b", scale_b, n)):
             if one.cpu and is_signed:
-                _check_signs(call, name, as_matrix(bytes_of(x), rows, blocks))
+                check_signs(call, name, as_matrix(bytes_of(x), rows, blocks))
             form = as_blocks if backend.has_tensor_memory else as_matrix
             one.views[name] = one.view_of(form(bytes_of(x), rows, blocks))
         y = one.result((m, n), result, "out")
@@ -161,19 +159,6 @@ def _extras_of(call: str, args: Mapping[str, Array | Factor], one: RowCall, y: A
     return _Extras(
         Epilogue(graph=made.graph), tuple([one.view_of(t) if hasattr(t, "shape") else t for t in made.operands])
     )
-
-
-def _check_signs(call: str, name: str, scales: Array) -> None:
-    """Raise ArgumentError if an e4m3 scale has a sign.  The MMA reads the scales as unsigned (ue4m3)."""
-    values = np.asarray(scales)
-    signed = np.argwhere(values & 0x80)
-    if len(signed):
-        row, block = signed[0].tolist()
-        value = values.view(ml_dtypes.float8_e4m3fn)[row, block]
-        raise ArgumentError(
-            f"{call}: {name} is {value} for row {row}, block {block} of K; e4m3 scales are unsigned in the MMA, so "
-            "pass numbers of at least 0 without a sign bit"
-        )
 
 
 def explain_block_scaled(call: str, given: BlockScaled) -> Explanation:

@@ -299,7 +299,9 @@ def _explained_scaled(
 
 
 def _example(t: Array, element: str) -> Array:
-    """Return an operand, or for a shape an array of one element that is broadcast to it."""
+    """Return an operand, or for a shape an array of one element that is broadcast to it. A pair of arrays is kept."""
+    if isinstance(t, tuple | list) and any([hasattr(x, "dtype") for x in t]):
+        return t
     return np.broadcast_to(np.zeros((), numpy_dtype(element)), t) if isinstance(t, tuple | list) else t
 
 

@@ -31,7 +31,16 @@ from cute_dialect.op.plans.base import replayed
 from cute_dialect.op.plans.gemm import MatrixPlan, types_of
 from cute_dialect.op.plans.reference import as_f64, reference
 from cute_dialect.op.plans.report import explained
-from cute_dialect.op.problems.block_scaled import PACKED, WIDTHS, bytes_of, check_block_scaled, levels_of, scaled_values
+from cute_dialect.op.problems.block_scaled import (
+    PACKED,
+    WIDTHS,
+    as_matrix,
+    bytes_of,
+    check_block_scaled,
+    check_signs,
+    levels_of,
+    scaled_values,
+)
 from cute_dialect.op.problems.gemm import planned_operands
 from cute_dialect.op.problems.operands import Operands, check_one_device, check_overlap, read
 from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
@@ -310,12 +319,14 @@ class ScaledGemm(MatrixPlan):
                 f"plan does not clear it, so use a K that is a multiple of {4 * scaling.width}, or op.scaled_mm"
             )
         views = []
-        for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):
+        for name, scale, rows in (("scale_a", scale_a, a.shape[0]), ("scale_b", scale_b, b.shape[1])):
             if len(scale.shape) != 1:
                 raise ShapeError(
                     f"{call}: {name} has shape {tuple(scale.shape)}; a plan copies nothing, so pass "
                     f"{name} in blocks of 128 x 4 (op.scale_blocks), or use op.scaled_mm"
                 )
+            if on_cpu and self.element_scale == "f8E4M3FN":
+                check_signs(call, name, as_matrix(bytes_of(scale), rows, blocks))
             views.append((name, bytes_of(scale)))
         if (whole_a, whole_b, args["scale_out"]) == (None, None, None):
             self._traced = None

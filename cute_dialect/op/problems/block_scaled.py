@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from cute_dialect.op.arrays.dtypes import element_name, listed
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.problems.scaled import BLOCK, EXPONENTS
 
 if TYPE_CHECKING:
@@ -148,6 +148,19 @@ def levels_of(call: str, name: str, scale: Array) -> tuple[Array, Array]:
             f"{call}: {name}[1] has shape {tuple(whole.shape)}; pass one element, the factor of the matrix"
         )
     return blocks, whole
+
+
+def check_signs(call: str, name: str, scales: Array) -> None:
+    """Raise ArgumentError if an e4m3 scale has a sign.  The MMA reads the scales as unsigned (ue4m3)."""
+    values = _on_host(scales)
+    signed = np.argwhere(values & 0x80)
+    if len(signed):
+        row, block = signed[0].tolist()
+        value = values.view(ml_dtypes.float8_e4m3fn)[row, block]
+        raise ArgumentError(
+            f"{call}: {name} is {value} for row {row}, block {block} of K; e4m3 scales are unsigned in the MMA, so "
+            "pass numbers of at least 0 without a sign bit"
+        )
 
 
 def bytes_of(x: Array) -> Array:

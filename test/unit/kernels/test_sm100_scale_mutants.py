@@ -14,6 +14,7 @@ from test_sm100_scales import DTYPES, MX8, NV4, operand
 
 from cute_dialect.interp import InterpError
 from cute_dialect.kernels.gemm.sm100 import Sm100Config, sm100_gemm_text
+from cute_dialect.pipelines.compilation import LoweringError
 from cute_dialect.pipelines.compiler import compile_lazily
 
 BLOCK = MX8
@@ -97,10 +98,10 @@ def report(config: Sm100Config, lines: list[str], schedule: str) -> str:
         operand(rng, element, config.scaling, rows, k) for element, rows in zip(config.elements, (m, n))
     )
     c = np.full((m, -(-n // 8) * 8), np.nan, DTYPES[config.output])[:, :n]
-    compiled = compile_lazily("\n".join(lines), "mutant", chip="sm_100a")
     try:
+        compiled = compile_lazily("\n".join(lines), "mutant", chip="sm_100a")
         compiled.kernel("launch")(a, b, c, sa, sb, device="cpu", checks=CHECKS, schedule=schedule, seed=1)
-    except InterpError as e:
+    except (InterpError, LoweringError) as e:
         return str(e).splitlines()[0]
     return "" if np.array_equal(c, (wa @ wb.T).astype(c.dtype)) else "wrong result"
 

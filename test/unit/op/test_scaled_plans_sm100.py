@@ -159,7 +159,7 @@ def test_kernels_of_a_gpu(capability: tuple[int, int], kernel: str, monkeypatch:
     (a, sa, _), (b, sb, _) = (operand(rng, "nvf4", 64, 128) for _ in "ab")
     with pytest.raises(Compiled, match=kernel):
         op.scaled_mm(a, b.T, sa, sb)
-    text = str(op.explain(op.scaled_mm, a, b.T, scale_a=sa, scale_b=sb))
+    text = str(op.explain(op.scaled_mm, a, b.T, scale_a=(sa, np.float32([2])), scale_b=sb))
     assert kernel.rpartition("-")[0] in text and "never run on the chip" in text
     assert ("columns of tensor memory" in text) == (capability < (12, 0))
 
@@ -243,6 +243,15 @@ def test_refused_calls(name: str) -> None:
     with pytest.raises(op.OpError) as raised:
         plan_of(("e4m3", "e4m3")).run(**given, device="cpu")
     assert str(raised.value) == message
+
+
+def test_a_signed_scale() -> None:
+    scales = np.ones((8, 4), E4)
+    scales[3, 2] = -1
+    a = np.ones((8, 32), np.uint8)
+    message = "ScaledGemm.run: scale_b is -1.0 for row 3, block 2 of K; e4m3 scales are unsigned in the MMA, so pass"
+    with pytest.raises(op.ArgumentError, match=re.escape(message)):
+        plan_of(("nvf4", "nvf4")).run(a, a.T, op.scale_blocks(abs(scales)), op.scale_blocks(scales), device="cpu")
 
 
 PLANS: dict[str, tuple[dict[str, Any], str]] = {
