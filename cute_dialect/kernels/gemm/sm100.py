@@ -72,10 +72,10 @@ from cute_dialect.kernels.gemm.tcgen05_scales import (
     SETS,
     VECTORS,
     ScaleBlocks,
-    ScaledMmaOp,
     ScaledMmas,
     ScaleOperand,
     blocks_of,
+    scaled_op,
 )
 from cute_dialect.kernels.gemm.tcgen05_scales import load_map as factor_map
 from cute_dialect.lang import hopper, pipeline, utils
@@ -517,8 +517,8 @@ def gemm(
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
         if mma is None:
             behind = memory + (config.accumulators * columns - config.overlap)
-            op = ScaledMmaOp(config.elements, config.tile, config.scaling, pair)
-            products = ScaledMmas(op, (sA, sB), factors, behind)
+            op = scaled_op(config.elements, config.tile, config.scaling, tcgen05.CtaGroup(config.blocks))
+            products = ScaledMmas(op, config.scaling, (sA, sB), factors, behind)
         else:
             products = Mmas(mma, (cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))), config.tile)
         for tile in range(tiles.first, tiles.count(), tiles.step):

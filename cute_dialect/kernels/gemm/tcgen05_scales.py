@@ -20,14 +20,12 @@ from that row on.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.arch.targets import TCGEN05
+from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.gemm.mainloop import Tiles
 from cute_dialect.lang import pipeline
-from cute_dialect.lang.machine.atoms import MmaOp, make_mma_atom
 from cute_dialect.lang.machine.instructions import emit_machine
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
@@ -129,32 +127,23 @@ class ScaleOperand:
             cute.copy(self.atom, source[None, first + row, k, 0], target, tma_bar_ptr=barrier)
 
 
-@dataclass(frozen=True)
-class ScaledMmaOp(MmaOp):
-    """``tcgen05.mma`` with block scales: 32 bytes of K of A and of B, which are contiguous along K."""
+def scaled_op(
+    elements: tuple[str, str], tile: tuple[int, int], scaling: str, group: tcgen05.CtaGroup
+) -> tcgen05.MmaMXF8F6F4Op | tcgen05.MmaMXF4Op | tcgen05.MmaMXF4NVF4Op:
+    """Return the MMA of 32 bytes of K, with block scales.
 
-    elements: tuple[str, str]  # types of A and B
-    tile: tuple[int, int]  # M and N of a block, or of a pair of blocks
-    scaling: str  # a key of VECTORS
-    pair: bool = False  # a pair of blocks executes it
-    chip: ClassVar[str] = TCGEN05
-
-    @property
-    def depth(self) -> int:
-        """K of an MMA."""
-        return 64 if self.elements[0] == FP4 else 32
-
-    @property
-    def kind(self) -> str:
-        return "mxf8f6f4" if self.elements[0] != FP4 else {"mx": "mxf4", "nv": "mxf4nvf4"}[self.scaling]
-
-    def atom_text(self) -> str:
-        (m, n), (a, b), sf = self.tile, self.elements, {"mx": "f8E8M0FNU", "nv": "ue4m3"}[self.scaling]
-        pair = ", cta_group = 2" if self.pair else ""
-        return (
-            f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{self.depth}, (f32,{a},{b},f32), A = smem, major = (k, k){pair}, "
-            f"kind = {self.kind}, sf = {sf}, vec = {VECTORS[self.scaling]}>"
-        )
+    Args:
+        elements: Types of A and B.
+        tile: M and N of a block, or of a pair of blocks.
+        scaling: A key of :data:`VECTORS`.
+        group: The blocks that execute it.
+    """
+    if elements[0] != FP4:
+        a, b = (number(x) for x in elements)
+        return tcgen05.MmaMXF8F6F4Op(a, b, (*tile, 32), group)
+    if scaling == "mx":
+        return tcgen05.MmaMXF4Op((*tile, 64), group)
+    return tcgen05.MmaMXF4NVF4Op(cute.Float8E4M3FN, (*tile, 64), group)
 
 
 class ScaledMmas:
@@ -162,6 +151,7 @@ class ScaledMmas:
 
     Args:
         op: The MMA.
+        scaling: A key of :data:`VECTORS`.
         operands: A and B in shared memory, (rows, 128 bytes, stages).
         factors: Those of A and B.
         memory: The columns of tensor memory of both sets of factors.
@@ -169,12 +159,16 @@ class ScaledMmas:
 
     def __init__(
         self,
-        op: ScaledMmaOp,
+        op: tcgen05.MmaMXF8F6F4Op | tcgen05.MmaMXF4Op | tcgen05.MmaMXF4NVF4Op,
+        scaling: str,
         operands: Sequence[cute.Tensor],
         factors: Sequence[ScaleOperand],
         memory: cute.Pointer,
     ):
-        self.op, self.atom, self.operands, self.factors, self.memory = op, make_mma_atom(op), operands, factors, memory
+        self.atom, self.operands, self.factors, self.memory = cute.make_mma_atom(op), operands, factors, memory
+        m, n, k = op.instruction_shape
+        self.columns_of_tile, self.of_mma, self.blocks = n, k // VECTORS[scaling], op.cta_group.value
+        self.rows = m // self.blocks, n // self.blocks  # of A and B in a block
         a, b = factors
         self.starts = (0, a.along_k * COLUMNS)  # first columns of a set for A and B
         self.columns = self.starts[1] + b.rows * b.along_k * COLUMNS
@@ -182,12 +176,12 @@ class ScaledMmas:
 
     def accumulator(self, memory: cute.Pointer) -> cute.Tensor:
         """Return the accumulator at an address."""
-        (m, n), blocks = self.op.tile, 2 if self.op.pair else 1
-        return cute.make_tensor(memory, cute.make_layout((m // blocks, n), stride=(_LANE, 1)))
+        layout = cute.make_layout((self.rows[0], self.columns_of_tile), stride=(_LANE, 1))
+        return cute.make_tensor(memory, layout)
 
     def first(self, tiles: Tiles, tile: cute.Int32 | int) -> cute.Int32 | int:
         """Return the columns of tensor memory before those of the factors of the first column of a tile."""
-        n = self.op.tile[1]
+        n = self.columns_of_tile
         return tiles.place(tile).column * n % ROWS // _ROWS_OF_COLUMN if n % ROWS else 0
 
     def wait(self, consumer: pipeline.PipelineConsumer) -> pipeline.Slot:
@@ -212,7 +206,7 @@ class ScaledMmas:
             accumulate: Add to the accumulator; otherwise the first MMA overwrites it.
         """
         memory = self.memory + self.set * self.columns
-        group = 2 if self.op.pair else None
+        group = self.blocks if self.blocks == 2 else None
         for operand, start in zip(self.factors, self.starts):
             for k in cute.range_constexpr(operand.along_k):
                 for row in cute.range_constexpr(operand.rows):
@@ -220,14 +214,12 @@ class ScaledMmas:
                     source = operand.block(stage, row, k)
                     emit_machine("tmem_copy", [target.ssa, source.ssa], cta_group=group)
         self.set = self.set ^ 1
-        of_mma = self.op.depth // VECTORS[self.op.scaling]
-        (m, n), blocks = self.op.tile, 2 if self.op.pair else 1
         for i in cute.range_constexpr(_MMAS):
             tiles, columns = [], []
-            for ring, rows in zip(self.operands, (m // blocks, n // blocks)):
+            for ring, rows in zip(self.operands, self.rows):
                 at = ring[None, None, stage].iterator + i * _STEP
                 tiles.append(cute.make_tensor(at, cute.make_layout((rows, _STEP), stride=(_MMAS * _STEP, 1))))
-            block, byte = divmod(i * of_mma, FACTORS)
+            block, byte = divmod(i * self.of_mma, FACTORS)
             for operand, start, offset in zip(self.factors, self.starts, (0, first)):
                 columns.append(memory + (start + block * operand.rows * COLUMNS + offset))
             operands = [x.ssa for x in (acc, *tiles, *columns)]
