@@ -230,13 +230,11 @@ class _Checker:
 
     def _check_claim(self, kernel: Operation) -> None:
         """Compare what the certificate states with what this tool proves."""
+        content = cast("dict[str, object]", self.content)
         for key, expected in claim_of(kernel, self.learned).items():
-            found = cast("dict[str, object]", self.content).get(key)
-            if found == expected:
+            if content.get(key) == expected:
                 continue
-            if not (isinstance(expected, list) and isinstance(found, list)):
-                raise RejectedError(f"{key} is {_short(self.content.get(key))}; it must be {_short(expected)}")
-            given, needed = cast("list[object]", found), cast("list[object]", expected)
+            given, needed = _items(content.get(key)), _items(expected)
             for one in (v for v in needed if v not in given):
                 raise RejectedError(f"{key}: {_short(one)} is missing")
             for one in (v for v in given if v not in needed):
@@ -297,6 +295,10 @@ class _Checker:
         write, left_out = self.codec.write, ("facts", "barrier_units")
         names = [name for name in vars(s) if name not in left_out]
         return ", ".join(name for name in names if write(getattr(s, name)) != write(getattr(other, name))) or "facts"
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else [value]
 
 
 def _short(value: object) -> str:
