@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from cute_dialect.tools import cute_prove, cute_run
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import prove_fuzz
 from rings import arrays, ring
 
 RACE = "replay:0*6,1*2,0*5,1*4,0"
@@ -132,6 +134,16 @@ def test_what_one_schedule_cannot_decide_is_proved_by_all(times: int):
     assert proof.verdict == "not proved" and "not ordered after its previous phase" in proof.reason
     (proof,) = cute.testing.prove(signals(times), (x,))
     assert proof and proof.engine == "interleavings" and "states of all interleavings" in str(proof), str(proof)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_random_protocols_have_one_verdict_by_both_engines(seed: int):
+    draw, compiled = Random(seed), dict[tuple[str, int, str], prove_fuzz.Protocol]()
+    for _ in range(3):
+        one, module, stages, name = prove_fuzz.draw(draw, compiled)
+        _, report = prove_fuzz.judge(one, module, stages)
+        assert not report, f"{name}: {report}"
 
 
 @pytest.mark.slow

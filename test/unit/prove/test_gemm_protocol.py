@@ -16,6 +16,7 @@ from cute_dialect.kernels.gemm import gemm_text
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.pipelines import compile as compile_cute
 from cute_dialect.prove.proof import prove
+from cute_dialect.prove.recheck import recheck
 from cute_dialect.runtime.launch import CompiledModule
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
@@ -66,8 +67,10 @@ def defect(title: str) -> Mutation:
 
 
 def test_the_gemm_is_proved():
-    proof = prove(lowered(), compiled()[1], seconds=300)
+    proof = prove(lowered(), compiled()[1], seconds=300, certify=True)
     assert proof, str(proof)
+    assert proof.certificate is not None, proof.uncertified
+    assert recheck(lowered(), find(lowered(), compiled()[1]), proof.certificate) > proof.states
     assert proof.assumed == ("k_tiles >= 1",)
 
 
