@@ -105,6 +105,8 @@ MODULES = {
     "cutlass.cute.nvgpu.tcgen05.copy": "cute_dialect.lang.nvgpu.tcgen05",
     "cutlass.cute.nvgpu.tcgen05.mma": "cute_dialect.lang.nvgpu.tcgen05",
     "cutlass.cute.nvgpu.warp": "cute_dialect.lang.nvgpu.warp",
+    "cutlass.cute.nvgpu.warp.copy": "cute_dialect.lang.nvgpu.warp",
+    "cutlass.cute.nvgpu.warp.mma": "cute_dialect.lang.nvgpu.warp",
     "cutlass.cute.nvgpu.warpgroup": "cute_dialect.lang.nvgpu.warpgroup",
     "cutlass.cute.runtime": "cute_dialect.lang.runtime",
     "cutlass.cute.testing": "cute_dialect.compat.testing",
@@ -380,13 +382,13 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
 def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
     """Run a program with arguments like ``python FILE ARGS…``, and return its globals.
 
-    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module. The target of programs with
-    ``tcgen05`` is then sm_100a, unless ``CUTE_CHIP`` sets it.
+    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module. The target is then the chip that
+    the program is written for, if its source names sm_120 or imports the modules of sm_100, unless ``CUTE_CHIP`` sets it.
     """
     path = path.resolve()
     source = path.read_text()
-    is_blackwell = re.search(r"^\s*(from|import) .*\b(tcgen05|blackwell_helpers)\b", source, re.MULTILINE)
-    chip = target("sm_100a") if cpu and is_blackwell and not word("CUTE_CHIP") else nullcontext()
+    wanted = _target_of(source)
+    chip = target(wanted) if cpu and wanted and not word("CUTE_CHIP") else nullcontext()
     code = compile(source, str(path), "exec", dont_inherit=True)
     module = ModuleType("__main__")
     module.__file__ = str(path)
@@ -405,6 +407,18 @@ def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict
         if main_module is not None:
             sys.modules["__main__"] = main_module
     return module.__dict__
+
+
+def _target_of(source: str) -> str:
+    """Return the target of a program for Blackwell, or an empty string.
+
+    >>> _target_of("import cutlass.utils.blackwell_helpers as sm120_utils"), _target_of("import cutlass")
+    ('sm_120a', '')
+    """
+    if re.search(r"sm_?120", source):
+        return "sm_120a"
+    is_blackwell = re.search(r"^\s*(from|import) .*\b(tcgen05|blackwell_helpers)\b", source, re.MULTILINE)
+    return "sm_100a" if is_blackwell else ""
 
 
 @contextmanager

@@ -410,8 +410,8 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
             def wrong(message: str) -> NoReturn:
                 parser.raise_error(message, start, parser.pos)
 
-            if bits not in (8, 16, 32):
-                wrong(f"the element {element} has {bits} bits; rows of 16 bytes need 8, 16 or 32")
+            if bits not in (4, 8, 16, 32):
+                wrong(f"the element {element} has {bits} bits; rows of 16 bytes need 4, 8, 16 or 32")
             parser.parse_punctuation(",")
             parser.parse_keyword("num_matrices")
             parser.parse_punctuation("=")
@@ -421,7 +421,7 @@ class MatrixCopyType(Data[MatrixCopy], InstructionCopyType):
                 parser.raise_error(f"the number of matrices is {count}; use 1, 2 or 4", at, parser.pos)
             parser.parse_punctuation(",")
             transposed = parse_word(parser, "order of the matrices (n: plain, t: transposed)", ("n", "t")) == "t"
-            if transposed and bits == 32:
+            if transposed and bits not in (8, 16):
                 wrong(f"the element {element} has {bits} bits; transposed matrices need 8 or 16")
             source = ""
             if not cls.STORES and parser.parse_optional_punctuation(",") is not None:

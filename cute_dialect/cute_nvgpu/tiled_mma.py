@@ -36,6 +36,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from cute_dialect.algebra import text
 from cute_dialect.algebra.evaluation import cosize, evaluate, size
+from cute_dialect.algebra.layout import coalesce, flat_modes
 from cute_dialect.algebra.leaf import AlgebraError, Leaf
 from cute_dialect.algebra.tiled_mma import OPERAND_MODES, TiledMma
 from cute_dialect.algebra.trees import depth, is_static, leaves, product
@@ -51,6 +52,7 @@ from cute_dialect.algebra.values import (
     Tile,
     Underscore,
     layout_modes,
+    raw_layout,
 )
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.dialect.atom_types import AtomType, CopyAtomType, TiledCopyType, TiledType
@@ -432,9 +434,6 @@ class TiledMmaType(Data[TiledMmaData], TiledType):
 def tiled(data: TiledMmaData) -> TiledMma:
     """Return the partitioning of a tiled MMA. Raises AlgebraError if the atom layout or the permutation is invalid."""
     row = data.atom.row
-    if (data.atom.SPARSE or data.atom.has_scales) and not isinstance(data.permutation[-1], Underscore):
-        permutation, what = text.to_text(cast("Tile", data.permutation)), "sparse" if data.atom.SPARSE else "scaled"
-        raise AlgebraError(f"the permutation of K must be _ for the {what} atom {data.atom}, got {permutation}")
     if not is_static(data.atom_layout) or not all(is_static(p) for p in data.permutation):
         both = f"{text.to_text(data.atom_layout)} and {text.to_text(cast('Tile', data.permutation))}"
         raise AlgebraError(f"the atom layout or the permutation is not static ({both}); use static ones")
@@ -444,6 +443,8 @@ def tiled(data: TiledMmaData) -> TiledMma:
             f"the atom layout {text.to_text(layout)} assigns several atoms to the same threads; use strides other "
             "than 0 in modes of extent above 1, or a permutation"
         )
+    for operand in (*(("A", "E") if data.atom.SPARSE else ()), *(("SFA",) if data.atom.has_scales else ())):
+        _k_permutation(data, operand)
     mma = TiledMma(row.shape_mnk, row.thr_id, data.atom_layout, data.permutation)
     counts = data.atom_layout.shape
     assert isinstance(counts, tuple)
@@ -466,7 +467,26 @@ def tiled_operand(data: TiledMmaData, operand: str) -> TiledMma:
         return mma
     row = data.atom.row
     m, n, _ = row.shape_mnk
-    return TiledMma((m, n, row.tile(operand)[1]), row.thr_id, data.atom_layout, data.permutation)
+    permutation = (*data.permutation[:2], _k_permutation(data, operand))
+    return TiledMma((m, n, row.tile(operand)[1]), row.thr_id, data.atom_layout, permutation)
+
+
+def _k_permutation(data: TiledMmaData, operand: str) -> Tile | IntTuple:
+    """Return the permutation of K in elements of A or E of a sparse MMA, or in scale factors.
+
+    Raises AlgebraError if it separates elements along K that share one of them.
+    """
+    row, tile = data.atom.row, data.permutation[-1]
+    group = row.shape_mnk[2] // row.tile(operand)[1]
+    if not isinstance(tile, Layout):
+        return tile
+    (first, *sizes), (step, *strides) = flat_modes(coalesce(tile))
+    if step != 1 or any(d % group for d in (first, *strides)):
+        raise AlgebraError(
+            f"the permutation of K, {text.to_text(tile)}, separates {group} consecutive elements that share one of "
+            f"operand {operand} of {data.atom}; use a multiple of {group}:1, or _"
+        )
+    return raw_layout((first // group, *sizes), (1, *(d // group for d in strides)))
 
 
 def _parse_string(parser: AttrParser, parse: Callable[[str], _Parsed], what: str) -> _Parsed:

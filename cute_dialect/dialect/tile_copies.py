@@ -63,11 +63,20 @@ def retiled(tc: TiledCopyType, layout: Payload) -> Layout:
 # ------------------------------------------------------------------------------------------------- making tiled copies
 
 
-def made_copy(atom: Attribute, layout_tv: Layout, extents: IntTuple) -> TiledCopyType:
-    """Build the tiled copy with a thread-value layout over a tile. Raises AlgebraError if the two do not fit."""
-    data = TiledCopy(atom, layout_tv, shape_to_tile(extents))
+def made_copy(atom: Attribute, layout_tv: Layout, tiler: Tile | IntTuple) -> TiledCopyType:
+    """Build the tiled copy with a thread-value layout over a tile of extents and layouts.
+
+    Raises AlgebraError if the two do not fit.
+    """
+    data = TiledCopy(atom, layout_tv, _as_tile(tiler))
     verify_tiled_copy(data)
     return TiledCopyType(data)
+
+
+def _as_tile(tiler: Tile | IntTuple) -> Tile:
+    if isinstance(tiler, tuple):
+        return tuple([_as_tile(part) for part in tiler])
+    return tiler if isinstance(tiler, Layout) else shape_to_tile(cast("IntTuple", tiler))
 
 
 @cute_op

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 import cute_dialect.lang as cute
 from cute_dialect.lang.hopper import get_smem_layout_atom
 from cute_dialect.lang.hopper import make_smem_layout_epi as make_smem_layout_epi
+from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.utils import LayoutEnum
 from cute_dialect.lang.utils import compute_epilogue_tile_shape as compute_epilogue_tile_shape
 
 if TYPE_CHECKING:
     from cute_dialect.lang.machine.atoms import CopyAtom
     from cute_dialect.lang.machine.copies import TiledCopy
-    from cute_dialect.lang.machine.tiled_mma import TiledMma
+    from cute_dialect.lang.machine.tiled_mma import ThrMma, TiledMma
     from cute_dialect.lang.machine.tma import TmaOp
     from cute_dialect.lang.nvgpu.common import OperandMajorMode
     from cute_dialect.lang.nvgpu.tcgen05 import CtaGroup, OperandSource
     from cute_dialect.lang.values.dtypes import Numeric
     from cute_dialect.lang.values.layouts import ComposedLayout, Layout
-    from cute_dialect.lang.values.signature_types import Int, Shape
+    from cute_dialect.lang.values.signature_types import Int, IntTuple, Shape
+    from cute_dialect.lang.values.tensors import Tensor
 
 
 __all__ = [
@@ -27,6 +29,9 @@ __all__ = [
     "cluster_shape_to_tma_atom_B",
     "cluster_shape_to_tma_atom_SFB",
     "compute_epilogue_tile_shape",
+    "get_layoutSFA_TV",
+    "get_layoutSFB_TV",
+    "get_permutation_mnk",
     "get_smem_store_op",
     "get_tmem_load_op",
     "make_blockscaled_trivial_tiled_mma",
@@ -35,6 +40,9 @@ __all__ = [
     "make_smem_layout_b",
     "make_smem_layout_epi",
     "make_trivial_tiled_mma",
+    "partition_fragment_SFA",
+    "partition_fragment_SFB",
+    "sm120_get_smem_store_op",
 ]
 
 
@@ -206,6 +214,101 @@ def _staged(
     shape = (*partition(tile), stages)
     order = (0, 1, 2) if is_k_major else (1, 0, 2)
     return cute.nvgpu.tcgen05.tile_to_mma_shape(atom, shape, order=order)
+
+
+# --------------------------------------------------------------------------------------------- MMAs of a warp, for sm_120
+
+
+def get_permutation_mnk(tile_shape_mnk: Shape, sf_vec_size: int, use_mxf8f6f4: bool) -> tuple[int, Layout, int]:
+    """Return the permutation of the tiled MMA of a block-scaled GEMM by warps.
+
+    It covers up to 128 rows, 32 columns, and K of one MMA. With two warps along N, each computes 16 consecutive columns,
+    as many as one ``ldmatrix`` loads.
+
+    Args:
+        tile_shape_mnk: the tile (M, N, K) of the block.
+        sf_vec_size: elements along K that share a factor, 16 or 32; it does not change the result.
+        use_mxf8f6f4: the MMA has K = 32 (``MmaMXF8Op``, ``MmaMXF8F6F4Op``), and not K = 64.
+    """
+    if sf_vec_size not in (16, 32):
+        raise KernelTypeError("F251", f"get_permutation_mnk: sf_vec_size is {sf_vec_size}; use 16 or 32")
+    m, n, _ = tile_shape_mnk
+    columns = cute.make_layout((8, 2, 2), stride=(1, 16, 8)) if n >= 32 else cute.make_layout(n)
+    return min(m, 128), columns, 32 if use_mxf8f6f4 else 64
+
+
+def sm120_get_smem_store_op(
+    layout_d: LayoutEnum, elem_ty_d: type[Numeric], elem_ty_acc: type[Numeric]
+) -> CopyAtom:
+    """Return the copy atom that stores the accumulators of warps to shared memory: stmatrix for 16-bit elements.
+
+    Args:
+        layout_d: the layout of D, whose major mode selects transposed matrices.
+        elem_ty_d: the element type of D.
+        elem_ty_acc: the element type of the accumulators, which does not change the result.
+    """
+    del elem_ty_acc
+    if elem_ty_d.width == 16:
+        return cute.make_copy_atom(cute.nvgpu.warp.StMatrix8x8x16bOp(layout_d.is_m_major_c(), 2), elem_ty_d)
+    return cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), elem_ty_d)
+
+
+def partition_fragment_SFA(sfa_tensor: Tensor, thr_mma: ThrMma, tidx: Int) -> Tensor:
+    """Return registers for a thread's scale factors of A, ((vec, V), RestM, RestK), with stride 0 along vec.
+
+    Args:
+        sfa_tensor: the factors of a tile (M, K) in elements of A, such as a stage of ``sm120_make_smem_layout_sfa``.
+        thr_mma: the slice of a tiled MMA of one thread.
+        tidx: ignored; ``thr_mma`` has the index of its thread.
+    """
+    del tidx
+    return _factor_fragment(sfa_tensor, thr_mma, "SFA")
+
+
+def partition_fragment_SFB(sfb_tensor: Tensor, thr_mma: ThrMma, tidx: Int) -> Tensor:
+    """Return registers for a thread's scale factors of B; see :func:`partition_fragment_SFA`."""
+    del tidx
+    return _factor_fragment(sfb_tensor, thr_mma, "SFB")
+
+
+def get_layoutSFA_TV(tiled_mma: TiledMma) -> Layout:
+    """Return the layout (thread, value) -> m + M * k of the scale factors of A, in elements of the tile of the MMA.
+
+    It is the layout of a tiled copy of the factors. The elements that share a factor are values with consecutive k.
+    """
+    return _factor_layout(tiled_mma, "SFA")
+
+
+def get_layoutSFB_TV(tiled_mma: TiledMma) -> Layout:
+    """Return the layout (thread, value) -> n + N * k of the scale factors of B; see :func:`get_layoutSFA_TV`."""
+    return _factor_layout(tiled_mma, "SFB")
+
+
+def _factor_fragment(tensor: Tensor, thread: ThrMma, operand: str) -> Tensor:
+    factors = cute.filter_zeros(tensor)
+    if operand == "SFA":
+        fragment = thread.make_fragment_SFA(thread.partition_SFA(factors))
+    else:
+        fragment = thread.make_fragment_SFB(thread.partition_SFB(factors))
+    (held, *rest), (step, *steps) = fragment.layout.shape, fragment.layout.stride
+    shared = thread.shape_mnk[2] // cute.size(held)
+    return fragment.with_layout(cute.make_layout(((shared, held), *rest), stride=((0, step), *steps)))
+
+
+def _factor_layout(tiled_mma: TiledMma, operand: str) -> Layout:
+    layout = tiled_mma.tv_layout(operand)
+    (threads, (held, rest)), (thread_step, (step, rest_step)) = layout.shape, layout.stride
+    extent = tiled_mma.tile_shape_mnk[0 if operand == "SFA" else 1]
+    shared = tiled_mma.shape_mnk[2] // cute.size(held)
+
+    def scaled(stride: IntTuple) -> IntTuple:
+        if isinstance(stride, tuple):
+            return tuple([scaled(d) for d in stride])
+        return stride * shared if stride >= extent else stride
+
+    return cute.make_layout(
+        (threads, ((shared, held), rest)), stride=(thread_step, ((extent, scaled(step)), scaled(rest_step)))
+    )
 
 
 def __dir__() -> list[str]:

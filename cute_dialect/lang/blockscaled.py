@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.tmem import strides
+from cute_dialect.lang.machine.tiled_mma import in_tensor_memory
 from cute_dialect.lang.tracing.errors import KernelTypeError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ __all__ = [
     "make_smem_layout_sfb",
     "make_tmem_layout_sfa",
     "make_tmem_layout_sfb",
+    "sm120_make_smem_layout_sfa",
+    "sm120_make_smem_layout_sfb",
     "tile_atom_to_shape_SF",
 ]
 
@@ -94,6 +97,48 @@ def make_tmem_layout_sfb(
 ) -> Layout:
     """Return the layout of the scale factors of B in tensor memory; see :func:`make_tmem_layout_sfa`."""
     return _tmem(tiled_mma, mma_tiler_mnk, sf_vec_size, "SFB", smem_layout)
+
+
+def sm120_make_smem_layout_sfa(tiled_mma: TiledMma, tile_shape_mnk: Shape, sf_vec_size: int, num_stages: int) -> Layout:
+    """Return the layout of stages of scale factors of A in shared memory for MMAs of warps, (M, K, stages).
+
+    M and K are those of the tile in elements of A; elements that share a factor have a mode of stride 0.
+
+    Args:
+        tiled_mma: a tiled MMA of warps with block scales.
+        tile_shape_mnk: the tile (M, N, K) of the block. M must be a multiple of 128, K of 4 factors.
+        sf_vec_size: elements along K that share a factor.
+        num_stages: number of stages.
+    """
+    return _sm120(tiled_mma, tile_shape_mnk, sf_vec_size, "SFA", num_stages)
+
+
+def sm120_make_smem_layout_sfb(tiled_mma: TiledMma, tile_shape_mnk: Shape, sf_vec_size: int, num_stages: int) -> Layout:
+    """Return the layout of stages of scale factors of B in shared memory; see :func:`sm120_make_smem_layout_sfa`.
+
+    N of the tile is rounded up to 128.
+    """
+    return _sm120(tiled_mma, tile_shape_mnk, sf_vec_size, "SFB", num_stages)
+
+
+def _sm120(tiled_mma: TiledMma, tile: Shape, vec: int, operand: str, stages: int) -> Layout:
+    what = f"the layout of {operand}"
+    if not tiled_mma.atom.type.has_scales or in_tensor_memory(tiled_mma.atom):
+        raise KernelTypeError("F251", f"{what} needs an MMA of warps with block scales, got {tiled_mma!r}")
+    k = tiled_mma.shape_mnk[2]
+    columns = tiled_mma.atom.type.row.tile(operand)[1]
+    if k != vec * columns:
+        raise KernelTypeError("F251", f"{what}: sf_vec_size is {vec}; {tiled_mma!r} needs {k // columns}")
+    m, n, depth = tile
+    if (operand == "SFA" and m % ROWS) or depth % (FACTORS * vec):
+        raise KernelTypeError(
+            "F251", f"{what}: the tile is {m} x {n} x {depth}; M must be a multiple of {ROWS}, K of {FACTORS * vec}"
+        )
+    blocks, steps = cute.ceil_div(m if operand == "SFA" else n, ROWS), depth // (FACTORS * vec)
+    block = ROWS * FACTORS
+    shape = (((32, 4), blocks), ((vec, columns), FACTORS // columns, steps), stages)
+    stride = (((16, 4), block), ((0, 1), columns, block * blocks), block * blocks * steps)
+    return cute.make_layout(shape, stride=stride)
 
 
 def _tmem(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, smem_layout: LayoutLike) -> Layout:

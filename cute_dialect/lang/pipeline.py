@@ -81,39 +81,54 @@ class PipelineState:
 
     def __init__(self, stages: int, count: Int, index: Int, phase: Int):
         self.stages = stages
-        self.count = count
-        self.index = index
-        self.phase = phase
+        self._count = count
+        self._index = index
+        self._phase = phase
+
+    @property
+    def count(self) -> Int:
+        """The number of the item."""
+        return self._count
+
+    @property
+    def index(self) -> Int:
+        """The slot."""
+        return self._index
+
+    @property
+    def phase(self) -> Int:
+        """The parity of the number of passes over the slots."""
+        return self._phase
 
     def clone(self) -> PipelineState:
         """Return a copy of the state."""
-        return PipelineState(self.stages, self.count, self.index, self.phase)
+        return PipelineState(self.stages, self._count, self._index, self._phase)
 
     def advance(self) -> None:
         """Move to the next slot."""
-        following = self.index + 1
+        following = self._index + 1
         wraps = following == self.stages
-        self.index = 0 if wraps else following
-        self.phase = self.phase ^ (1 if wraps else 0)
-        self.count = self.count + 1
+        self._index = 0 if wraps else following
+        self._phase = self._phase ^ (1 if wraps else 0)
+        self._count = self._count + 1
 
     def reverse(self) -> None:
         """Move back to the previous slot."""
-        first = self.index == 0
-        self.index = self.stages - 1 if first else self.index - 1
-        self.phase = self.phase ^ (1 if first else 0)
-        self.count = self.count - 1
+        first = self._index == 0
+        self._index = self.stages - 1 if first else self._index - 1
+        self._phase = self._phase ^ (1 if first else 0)
+        self._count = self._count - 1
 
     def skip(self, items: Int) -> None:
         """Move forward by a number of slots."""
-        at = self.index + items
-        self.index = at % self.stages
-        self.phase = self.phase ^ ((at // self.stages) & 1)
-        self.count = self.count + items
+        at = self._index + items
+        self._index = at % self.stages
+        self._phase = self._phase ^ ((at // self.stages) & 1)
+        self._count = self._count + items
 
     def reset_count(self) -> None:
         """Reset the count of items to 0."""
-        self.count = cute.Int32(0)
+        self._count = cute.Int32(0)
 
 
 def make_pipeline_state(user: PipelineUserType, stages: int) -> PipelineState:
@@ -417,7 +432,8 @@ class PipelineTmaAsync(PipelineAsync):
         self.tx_count = tx_count
         self.blocks = 1 if cta_layout_vmnk is None else cute.size(cta_layout_vmnk)
         self.target: Any = None
-        thread = cute.arch.thread_idx().x % 128 if agent is Agent.WarpGroup else cute.arch.lane_idx()
+        self.by_warp = agent is not Agent.WarpGroup
+        thread = cute.arch.lane_idx() if self.by_warp else cute.arch.thread_idx().x % 128
         self.signals = thread < self.blocks
         if cta_layout_vmnk is not None and self.blocks > 1:
             # Thread d of each warp (or warpgroup) signals block d of the cluster if they share an operand.
@@ -442,7 +458,12 @@ class PipelineTmaAsync(PipelineAsync):
         """Do nothing: the copies signal their completion."""
 
     def consumer_release(self, state: PipelineState) -> None:
-        """Signal to every block that writes into the slot that it may be overwritten."""
+        """Signal to every block that writes into the slot that it may be overwritten.
+
+        A warp arrives after all of its lanes have read the slot. A warpgroup must synchronize its threads before.
+        """
+        if self.by_warp:
+            cute.arch.sync_warp()
         if self.target is not None:
             cute.arch.mbarrier_arrive(self.empty(state.index), self.target, pred=self.signals)
         elif self.signals:
@@ -764,15 +785,18 @@ class PipelineOrder:
             cute.arch.sync_threads()
         return cls(barrier_storage, depth, length, group_id)
 
-    def wait(self) -> None:
-        """Wait until the previous group is done."""
-        cute.arch.mbarrier_wait(self.barriers + (self.state.index * self.length + self.group_id), self.state.phase)
+    def wait(self, state: PipelineState | None = None) -> None:
+        """Wait until the previous group is done with the part of a state, by default ``self.state``."""
+        at = self.state if state is None else state
+        cute.arch.mbarrier_wait(self.barriers + (at.index * self.length + self.group_id), at.phase)
 
-    def arrive(self) -> None:
-        """Let the next group start."""
+    def arrive(self, state: PipelineState | None = None) -> PipelineState:
+        """Let the next group start the part of a state, by default ``self.state``. Advance the state and return it."""
+        at = self.state if state is None else state
         following = (self.group_id + 1) % self.length
-        cute.arch.mbarrier_arrive(self.barriers + (self.state.index * self.length + following))
-        self.state.advance()
+        cute.arch.mbarrier_arrive(self.barriers + (at.index * self.length + following))
+        at.advance()
+        return at
 
 
 class PipelineTmaStore:

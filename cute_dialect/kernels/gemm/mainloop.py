@@ -324,7 +324,7 @@ class FromRegisters(Products):
             for group in cute.range_constexpr(_GROUPS):
                 warpgroup.wait_group(_GROUPS - 1)
                 if group == _GROUPS - 1:  # the previous stage is complete
-                    self._release(slot)
+                    slot.release()
                 self._multiply(following, group, accumulate=True)
             slot = following
         return slot
@@ -332,12 +332,6 @@ class FromRegisters(Products):
     def end(self, slot: Any, of: int = 0, *, under_way: int = 0) -> None:
         """Wait for the MMAs of the last stage."""
         warpgroup.wait_group(under_way, self.acc)
-        self._release(slot)
-
-    @staticmethod
-    def _release(slot: Any) -> None:
-        """Release the slot for all lanes of a warp, once each of them has read its part of A."""
-        cute.arch.sync_warp()
         slot.release()
 
 

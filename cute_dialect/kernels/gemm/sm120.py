@@ -332,7 +332,6 @@ def gemm(
         for i in range(k_tiles):
             slot = consumer.wait_and_advance()
             products.multiply(slot.index, i)
-            cute.arch.sync_warp()  # one lane releases the stage, which all lanes have read
             slot.release()
     _, _, C, addends = of_matrix(None, None, C, addends, matrix)
     _store(c, products, C, addends, (row, column), sA.iterator, index)

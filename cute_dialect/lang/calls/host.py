@@ -16,6 +16,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from inspect import CO_GENERATOR, signature
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.errors import CompileError, Place
@@ -424,7 +425,7 @@ class Launch:
         self.receiver = receiver
         self.function: Callable[..., Any] | None = None
         self.sizes: dict[str, Any] = {}
-        self.min_blocks: int | None = None
+        self.bounds: dict[str, int] = {}
         self.values: tuple[Any, ...] = ()
         tracer = active()
         self.place: Place | None = None
@@ -462,7 +463,8 @@ class Launch:
     def launch(
         self, *sizes_given: Any, grid: Any = None, block: Any = None, cluster: Any = None, smem: Any = None,
         stream: Any = None, cooperative: bool = False, pdl: bool = False, use_pdl: bool = False,
-        min_blocks_per_mp: int | None = None, fallback: Launch | Sequence[Launch] | None = None,
+        max_number_threads: int | Sequence[int] | None = None, min_blocks_per_mp: int | None = None,
+        fallback: Launch | Sequence[Launch] | None = None,
         fallback_cluster: Sequence[int] | None = None, smem_merge_branch_allocs: bool = False, **options: Any,
     ) -> Any:  # fmt: skip
         """Launch the kernel.
@@ -476,6 +478,8 @@ class Launch:
             cooperative: require all blocks to be resident at once.
             pdl: allow the kernel to start before the preceding launch has finished (programmatic dependent launch).
             use_pdl: same as ``pdl``.
+            max_number_threads: threads per block at most, an integer or up to three whose product counts, as
+                ``@cute.kernel(max_threads=…)``.
             min_blocks_per_mp: number of blocks that should fit on one SM, as ``@cute.kernel(min_blocks=…)``.
             fallback: a kernel call to launch instead when an argument contradicts an assumption of this kernel. Use
                 ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback of
@@ -496,12 +500,15 @@ class Launch:
         for other in fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,):
             other.idle = False
         if fallback_cluster is not None:
-            _check_fallback_cluster(_static_three(cluster, self.kernel), _static_three(fallback_cluster, self.kernel))
+            _check_fallback_cluster(_cluster(cluster, self.kernel), _cluster(fallback_cluster, self.kernel))
         pdl = pdl or use_pdl
-        self.min_blocks = min_blocks_per_mp
+        most = None if max_number_threads is None else prod(_static_three(max_number_threads, "max_number_threads"))
+        given = (("max_threads", most), ("min_blocks", min_blocks_per_mp))
+        self.bounds = {name: bound for name, bound in given if bound is not None}
         if tracer is None:
             sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem, "cooperative": cooperative}
-            return _launch_outside(self, {**sizes, "pdl": pdl, "min_blocks_per_mp": min_blocks_per_mp}, stream, options)
+            sizes |= {"pdl": pdl, "max_number_threads": most, "min_blocks_per_mp": min_blocks_per_mp}
+            return _launch_outside(self, sizes, stream, options)
         if options:
             raise _unknown_argument(next(iter(options)))
         if self not in tracer.state["pending"]:
@@ -519,7 +526,7 @@ class Launch:
         for other in following:
             if other in tracer.state["pending"]:
                 tracer.state["pending"].remove(other)
-        sizes = (_three(grid, "grid"), _three(block, "block"), _static_three(cluster, self.kernel), smem)
+        sizes = (_three(grid, "grid"), _three(block, "block"), _cluster(cluster, self.kernel), smem)
         if _launch(tracer, self, *sizes, flags, following):
             return None
         if len(following) > 1:
@@ -528,7 +535,7 @@ class Launch:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
             _launch(
                 tracer, other, _three(own["grid"], "grid"), _three(own["block"], "block"),
-                _static_three(own["cluster"], other.kernel), own["smem"], ["cute.fallback"],
+                _cluster(own["cluster"], other.kernel), own["smem"], ["cute.fallback"],
             )  # fmt: skip
         return None
 
@@ -575,15 +582,15 @@ def _three(value: Any, what: str) -> tuple[Any, Any, Any]:
     return x, y, z
 
 
-def _static_three(value: Any, kernel: Traced) -> tuple[int, int, int]:
-    own = kernel.options.get("cluster")
-    if value is None:
-        if own is None:
-            return (1, 1, 1)
-        value = own
-    x, y, z = _three(value, "cluster")
+def _cluster(value: Any, kernel: Traced) -> tuple[int, int, int]:
+    own = kernel.options.get("cluster") if value is None else value
+    return (1, 1, 1) if own is None else _static_three(own, "cluster")
+
+
+def _static_three(value: Any, what: str) -> tuple[int, int, int]:
+    x, y, z = _three(value, what)
     if not all(isinstance(n, int) for n in (x, y, z)):
-        raise KernelTypeError("F115", "cluster must be known at compile time")
+        raise KernelTypeError("F115", f"{what} must be known at compile time")
     return x, y, z
 
 
@@ -692,7 +699,7 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
         parameters,
         launch=facts,
         chip=tracer.chip,
-        attributes=_attributes(kernel, facts, launch.min_blocks),
+        attributes=_attributes(kernel, facts, launch.bounds),
     ) as (inner, values):
         for name_of_state in ("asserts", "users_asserts"):
             inner.state[name_of_state] = tracer.state.get(name_of_state, False)
@@ -736,14 +743,12 @@ def _annotated(value: Any, note: Any, label: str) -> Any:
     return value
 
 
-def _attributes(kernel: Traced, facts: LaunchFacts, min_blocks: int | None) -> dict[str, Any]:
-    from math import prod
-
+def _attributes(kernel: Traced, facts: LaunchFacts, bounds: dict[str, int]) -> dict[str, Any]:
     from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
 
     made: dict[str, Any] = {}
-    most, fit, registers = (kernel.options.get(n) for n in ("max_threads", "min_blocks", "max_regs"))
-    fit = min_blocks if min_blocks is not None else fit
+    options = {**kernel.options, **bounds}
+    most, fit, registers = (options.get(n) for n in ("max_threads", "min_blocks", "max_regs"))
     if most is not None:
         block = [n for n in facts.block if n is not None]
         if len(block) == 3 and prod(block) > most:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.inverses import left_inverse
-from cute_dialect.algebra.layout import coalesce, make_layout
+from cute_dialect.algebra.layout import coalesce, flat_modes, make_layout
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.tiled_copy import make_layout_tv, thread_values
 from cute_dialect.algebra.values import Layout as LayoutPayload
@@ -36,6 +36,7 @@ from cute_dialect.spaces import AddressSpace
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
+    from cute_dialect.algebra.values import IntTuple, Tile
     from cute_dialect.lang.values.pointers import Pointer
     from cute_dialect.lang.values.signature_types import Int, LayoutLike, Tiler, Value
 
@@ -85,10 +86,8 @@ class TiledCopy(Tiled):
 
     @property
     def tiler_mn(self) -> Any:
-        """The extents of the tile that all threads cover together."""
-        from cute_dialect.dialect.tile_copies import tile_extents  # late: start-up
-
-        return tile_extents(self.type.data.tiler)
+        """The extents of the tile that all threads cover together; a layout for a mode that the tile does not fill."""
+        return _shown_tile(self.type.data.tiler)
 
     @property
     def size(self) -> int:
@@ -166,12 +165,23 @@ def copy_atom_of(x: Any, what: str) -> CopyAtom:
     return x
 
 
-def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, extents: Any) -> TiledCopy:
+def _shown_tile(tiler: Tile | IntTuple) -> Any:
+    if isinstance(tiler, tuple):
+        return tuple([_shown_tile(part) for part in tiler])
+    return Layout(tiler) if isinstance(tiler, LayoutPayload) and not _is_contiguous(tiler) else int(size(tiler))
+
+
+def _is_contiguous(tile: LayoutPayload) -> bool:
+    kept = coalesce(tile)
+    return size(tile) == 1 or (kept.shape, kept.stride) == (size(tile), 1)
+
+
+def _tiled(atom: Any, what: str, layout_tv: LayoutPayload, tiler: Tile | IntTuple) -> TiledCopy:
     from cute_dialect.dialect.tile_copies import made_copy  # late: start-up
 
     found = copy_atom_of(atom, what)
     try:
-        return TiledCopy(made_copy(found.type, layout_tv, extents), found)
+        return TiledCopy(made_copy(found.type, layout_tv, tiler), found)
     except AlgebraError as e:
         refuse("F251", what, e)
 
@@ -194,22 +204,18 @@ def make_tiled_copy_tv(atom: CopyAtom, thr_layout: LayoutLike, val_layout: Layou
 
 
 def make_tiled_copy(atom: CopyAtom, layout_tv: LayoutLike, tiler_mn: Tiler) -> TiledCopy:
-    """Create a tiled copy from a layout (thread, value) -> column-major index in a tile of extents ``tiler_mn``."""
+    """Create a tiled copy from a layout (thread, value) -> column-major index in a tile.
+
+    ``tiler_mn`` has the extents of the tile, or for each mode a layout of its elements, such as (8,2):(1,16).
+    """
     what = "cute.make_tiled_copy"
-    return _tiled(atom, what, static_payload(layout_tv, f"{what}: layout_tv"), _extents(tiler_mn, what))
+    return _tiled(atom, what, static_payload(layout_tv, f"{what}: layout_tv"), _tile(tiler_mn, what))
 
 
-def _extents(tiler: Any, what: str) -> Any:
-    """Return the extents of a tiler: integers, or layouts that cover each mode from its start."""
+def _tile(tiler: Any, what: str) -> Any:
     if isinstance(tiler, tuple | list):
-        return tuple([_extents(t, what) for t in tiler])
-    if isinstance(tiler, int):
-        return tiler
-    payload = static_payload(tiler, f"{what}: tiler_mn")
-    n = int(size(payload))
-    if str(coalesce(payload)) != f"{n}:1":
-        raise KernelTypeError("F251", f"{what}: tiler_mn must cover contiguous ranges, got {payload}")
-    return n
+        return tuple([_tile(t, what) for t in tiler])
+    return tiler if isinstance(tiler, int) else static_payload(tiler, f"{what}: tiler_mn")
 
 
 def _of_mma(operand: str, atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
@@ -268,26 +274,29 @@ def _with_side(atom: CopyAtom, what: str, tiled_copy: TiledCopy, side: str) -> T
 def make_tiled_copy_C_atom(atom: CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
     """Create the smallest tiled copy that moves accumulators of a tiled MMA: one instruction per warp.
 
-    Its tile extends along N as far as one atom needs, over consecutive accumulator values.
+    Its tile has the rows and columns that the first values of all threads reach. With a permutation of the MMA, these
+    need not be consecutive.
     """
     what = "cute.make_tiled_copy_C_atom"
     whole = make_tiled_copy_C(atom, tiled_mma)
     threads, values = layout_modes(whole.type.data.layout_tv)
     first = make_layout(threads, compose(values, raw_layout(whole.atom.type.values(), 1)))
-    rows = whole.tiler_mn[0]
-    extents = _covered(first, rows, what)
-    if extents[0] != rows:
-        first = compose(left_inverse(raw_layout(extents, (1, rows))), first)
-    return _tiled(atom, what, first, extents)
+    rows, columns = (int(size(t)) for t in whole.type.data.tiler)
+    reached = [_reached(first, (rows, columns), stride) for stride in ((1, 0), (0, 1))]
+    extents = tuple([int(size(t)) for t in reached])
+    if extents != (rows, columns):
+        tile = make_layout(*(compose(raw_layout(n, d), t) for n, d, t in zip((rows, columns), (1, rows), reached)))
+        first = compose(left_inverse(tile), first)
+    if len({int(evaluate(i, first)) for i in range(int(size(first)))}) != extents[0] * extents[1]:  # pyright: ignore
+        raise KernelTypeError("F251", f"{what}: the values of one atom do not fill a tile of rows and columns: {first}")
+    return _tiled(atom, what, first, tuple([n if _is_contiguous(t) else t for t, n in zip(reached, extents)]))
 
 
-def _covered(layout_tv: LayoutPayload, rows: int, what: str) -> tuple[int, int]:
-    """Return the extents covered by a layout (thread, value) -> m + rows * n.  Raises F251 if it has gaps."""
-    places = {int(evaluate(i, layout_tv)) for i in range(int(size(layout_tv)))}  # pyright: ignore[reportArgumentType]
-    m, n = 1 + max(i % rows for i in places), 1 + max(i // rows for i in places)
-    if len(places) != m * n:
-        raise KernelTypeError("F251", f"{what}: the values of one atom leave gaps in the {m} x {n} tile: {layout_tv}")
-    return m, n
+def _reached(layout_tv: LayoutPayload, shape: tuple[int, int], stride: tuple[int, int]) -> LayoutPayload:
+    """Return the layout of the coordinates of one mode of a tile that a layout (thread, value) reaches, in order."""
+    modes = flat_modes(compose(raw_layout(shape, stride), layout_tv))
+    moved = sorted((d, n) for n, d in zip(*modes) if d != 0 and n != 1)
+    return coalesce(raw_layout(tuple([n for _, n in moved]), tuple([d for d, _ in moved])))
 
 
 def make_cotiled_copy(atom: CopyAtom, atom_layout_tv: LayoutLike, data_layout: LayoutLike) -> TiledCopy:

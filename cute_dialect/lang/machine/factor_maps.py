@@ -18,7 +18,7 @@ from cute_dialect.lang.values.layouts import as_layout, make_layout
 from cute_dialect.lang.values.tensors import Tensor, make_tensor
 
 if TYPE_CHECKING:
-    from cute_dialect.lang.values.signature_types import LayoutLike
+    from cute_dialect.lang.values.signature_types import LayoutLike, Tiler
 
 _BLOCK, _RUN = 512, 256
 """Bytes of a block, and those of a row of a box."""
@@ -54,7 +54,7 @@ class FactorBlocks:
     Raises F254 if the layouts are not those of ``blockscaled``.
     """
 
-    def __init__(self, source: Tensor, smem: LayoutLike, tile: tuple[int, int], what: str):
+    def __init__(self, source: Tensor, smem: LayoutLike, tile: Tiler, what: str):
         self.source, self.what = source, what
         shape, stride = source.layout.shape, source.layout.stride
         (atom_m, self.rest_m), (atom_k, self.rest_k) = self._pair(shape, 0), self._pair(shape, 1)
@@ -63,6 +63,8 @@ class FactorBlocks:
             self._refuse(f"the tensor is {source!r}")
         self.vector: int = atom_k[0]
         self.batches = tuple(shape[2:])
+        if not isinstance(tile, tuple | list) or len(tile) != 2 or not all(isinstance(n, int) for n in tile):
+            self._refuse(f"the tile is {tile}, which must be two integers (X, K)")
         (x, k), columns = tile, 4 * self.vector
         if x % 128 or k % columns:
             self._refuse(f"the tile is {x} x {k}, which must be a multiple of 128 x {columns}")

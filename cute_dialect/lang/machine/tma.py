@@ -92,7 +92,8 @@ def make_tiled_tma_atom(
 
     Args:
         op: a TMA descriptor.
-        gmem_tensor: the tensor in global memory.
+        gmem_tensor: the tensor in global memory. It may be scale factors, with the layout of
+            ``blockscaled.tile_atom_to_shape_SF``; their map moves bytes, whatever ``internal_type`` is.
         smem_layout: the layout of one tile in shared memory, plain or swizzled. A last mode of stages is left out.
         cta_tiler: the tile's extents.
         num_multicast: number of blocks that share a tile; each loads its part and multicasts it to all of them.
@@ -100,7 +101,8 @@ def make_tiled_tma_atom(
         oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
         l2_promotion: L2 promotion size in bytes.
     """
-    from cute_dialect.lang.values.layouts import is_layout  # late: start-up
+    from cute_dialect.lang.machine.factor_maps import FactorBlocks, holds_factors  # late: start-up
+    from cute_dialect.lang.values.layouts import as_layout, is_layout  # late: start-up
     from cute_dialect.lang.values.tensors import Tensor  # late: start-up
 
     if not isinstance(op, TmaOp):
@@ -110,6 +112,10 @@ def make_tiled_tma_atom(
     what = f"make_tiled_tma_atom({op.name})"
     tracer = current()
     source = global_source(gmem_tensor, op, what, "atom and coordinates")
+    if holds_factors(source):
+        blocks = FactorBlocks(source, _of_one_stage(smem_layout, cta_tiler), cta_tiler, what)
+        made = make_tiled_tma_atom(op, blocks.tensor, as_layout(blocks.smem), blocks.tiler, num_multicast)
+        return TmaInfo(made.atom, blocks.coordinates(made.tma_tensor), smem_layout)
     if internal_type is not None and internal_type is not source.element_type:
         raise KernelTypeError(
             "F254", f"{what}: internal_type must be the element type {source.element_type!r}, got {internal_type!r}",
@@ -248,9 +254,7 @@ def _of_operand(
     cluster: Any,
     internal_type: type[Numeric] | None,
 ) -> TmaInfo:
-    from cute_dialect.lang.machine.factor_maps import FactorBlocks, holds_factors  # late: start-up
     from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
-    from cute_dialect.lang.values.layouts import as_layout  # late: start-up
 
     count = 1
     if cluster is not None and getattr(op, "multicast", None):
@@ -259,10 +263,6 @@ def _of_operand(
     x, k = (tiler[m] for m in modes)
     if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
         x //= tiled_mma.size  # Each block of a pair loads its part.
-    if holds_factors(gmem):
-        blocks = FactorBlocks(gmem, _as_matrix(smem), (x, k), f"make_tiled_tma_atom({op.name})")
-        made = make_tiled_tma_atom(op, blocks.tensor, as_layout(blocks.smem), blocks.tiler, count)
-        return TmaInfo(made.atom, blocks.coordinates(made.tma_tensor), smem)
     made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count, internal_type=internal_type)
     return TmaInfo(made.atom, made.tma_tensor, smem)
 
@@ -299,10 +299,9 @@ def make_tiled_tma_atom_A(
     *,
     internal_type: type[Numeric] | None = None,
 ) -> TmaInfo:
-    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM. Multicast is along N of the cluster.
+    """Create the TMA atom and coordinates of operand A (M, K) of a GEMM, or of its scale factors.
 
-    ``gmem_tensor`` may also be the scale factors of A, with the layout of ``blockscaled.tile_atom_to_shape_SF``. Their
-    map moves bytes, whatever ``internal_type`` is.
+    Multicast is along N of the cluster. See :func:`make_tiled_tma_atom` for scale factors.
     """
     return _of_operand(
         (0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
@@ -321,7 +320,7 @@ def make_tiled_tma_atom_B(
 ) -> TmaInfo:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM, or of its scale factors.
 
-    Multicast is along M of the cluster. See :func:`make_tiled_tma_atom_A` for scale factors.
+    Multicast is along M of the cluster. See :func:`make_tiled_tma_atom` for scale factors.
     """
     return _of_operand(
         (1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type

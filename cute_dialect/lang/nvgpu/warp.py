@@ -13,6 +13,7 @@ from cute_dialect.lang.values.dtypes import (
     Boolean,
     Float4E2M1FN,
     Float8E4M3FN,
+    Float8E5M2,
     Float8E8M0FNU,
     Float16,
     Float32,
@@ -29,6 +30,7 @@ __all__ = [
     "LdMatrix8x8x16bOp",
     "LdMatrix8x16x8bOp",
     "LdMatrix16x16x8bOp",
+    "MXF8F6F4_SUPPORTED_PAIRS",
     "MmaB1Op",
     "MmaF8F6F4Op",
     "MmaF16BF16Op",
@@ -286,6 +288,15 @@ def _scaled(
     if triple(op.shape_mnk, f"warp.{op.name}") != shape:
         raise KernelTypeError("F251", f"warp.{op.name}: shape_mnk is {op.shape_mnk}; use {shape} or omit it")
     return _text(op, (op.acc_dtype, a, b), f"kind = {kind}")
+
+
+MXF8F6F4_SUPPORTED_PAIRS = frozenset(
+    pair for f8 in (Float8E4M3FN, Float8E5M2) for pair in ((Float4E2M1FN, f8), (f8, Float4E2M1FN))
+)
+"""Pairs of element types of A and B, one of 4 bits and one of 8, that GEMMs of CuTe DSL mix with MmaMXF8F6F4Op.
+
+The MMA multiplies any two of the types of :class:`MmaF8F6F4Op`.
+"""
 
 
 @dataclass(frozen=True)
