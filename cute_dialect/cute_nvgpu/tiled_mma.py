@@ -480,7 +480,8 @@ def _k_permutation(data: TiledMmaData, operand: str) -> Tile | IntTuple:
     group = row.shape_mnk[2] // row.tile(operand)[1]
     if not isinstance(tile, Layout):
         return tile
-    (first, *sizes), (step, *strides) = flat_modes(coalesce(tile))
+    modes = cast("tuple[tuple[int, ...], tuple[int, ...]]", flat_modes(coalesce(tile)))  # tiled() requires static ones
+    (first, *sizes), (step, *strides) = modes
     if step != 1 or any(d % group for d in (first, *strides)):
         raise AlgebraError(
             f"the permutation of K, {text.to_text(tile)}, separates {group} consecutive elements that share one of "

@@ -216,14 +216,14 @@ def _staged(
     return cute.nvgpu.tcgen05.tile_to_mma_shape(atom, shape, order=order)
 
 
-# --------------------------------------------------------------------------------------------- MMAs of a warp, for sm_120
+# ------------------------------------------------------------------------------------------- MMAs of warps, for sm_120
 
 
 def get_permutation_mnk(tile_shape_mnk: Shape, sf_vec_size: int, use_mxf8f6f4: bool) -> tuple[int, Layout, int]:
-    """Return the permutation of the tiled MMA of a block-scaled GEMM by warps.
+    """Return the permutation of the tiled MMA of a block-scaled GEMM with mma.sync.
 
-    It covers up to 128 rows, 32 columns, and K of one MMA. With two warps along N, each computes 16 consecutive columns,
-    as many as one ``ldmatrix`` loads.
+    It covers up to 128 rows, 32 columns, and K of one MMA. With two warps along N, each of them computes 16 consecutive
+    columns, as many as one ``ldmatrix`` loads.
 
     Args:
         tile_shape_mnk: the tile (M, N, K) of the block.
@@ -237,9 +237,7 @@ def get_permutation_mnk(tile_shape_mnk: Shape, sf_vec_size: int, use_mxf8f6f4: b
     return min(m, 128), columns, 32 if use_mxf8f6f4 else 64
 
 
-def sm120_get_smem_store_op(
-    layout_d: LayoutEnum, elem_ty_d: type[Numeric], elem_ty_acc: type[Numeric]
-) -> CopyAtom:
+def sm120_get_smem_store_op(layout_d: LayoutEnum, elem_ty_d: type[Numeric], elem_ty_acc: type[Numeric]) -> CopyAtom:
     """Return the copy atom that stores the accumulators of warps to shared memory: stmatrix for 16-bit elements.
 
     Args:

@@ -31,7 +31,7 @@ the width of all NVPTX pointers here. The offsets are added one after the other,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -237,9 +237,18 @@ def _elements(held: dict[int, Undefined], leaves: dict[int, Leaf], leaf: Leaf, l
 
 
 def emit_hidden(
-    c: FnCompiler, op: Operation, ins: list[int], outs: list[int], compile_body: Callable[[], None]
+    c: FnCompiler,
+    op: Operation,
+    ins: list[int],
+    outs: list[int],
+    compile_body: Callable[[], None],
+    read_bits: Mapping[int, int],
 ) -> None:
-    """Compile several steps that only compute as one: an undefined operand makes the results undefined, per lane."""
+    """Compile several steps that only compute as one: an undefined operand makes the results undefined, per lane.
+
+    ``read_bits`` maps the slots of operands to masks of the bits that the steps read; they read all bits of others.
+    ``compile_body`` fills it.
+    """
     held: dict[int, Undefined] = {}
     leaves = {s: c.leaf_of(s) for s in (*ins, *outs)}
 
@@ -254,11 +263,13 @@ def emit_hidden(
     def show(R: Regs, g: Group) -> None:
         for s, u in held.items():
             R[s] = u
-        if held:
-            first = origin_of(held.values())
+        read = {s: u for s, u in held.items() if s not in read_bits or (u.bits & u.bits.dtype.type(read_bits[s])).any()}
+        if read:
+            first = origin_of(read.values())
             lanes = np.zeros(g.lanes, np.bool_)
-            for s, u in held.items():
-                lanes |= some(u, leaves[s], g.lanes).reshape(g.lanes, -1).any(axis=1)
+            for s, u in read.items():
+                bits = u.bits & u.bits.dtype.type(read_bits[s]) if s in read_bits else u.bits
+                lanes |= np.broadcast_to(bits != 0, (g.lanes, *leaves[s].shape)).reshape(g.lanes, -1).any(axis=1)
             for d in outs:
                 shape = leaves[d].shape
                 where = np.broadcast_to(lanes.reshape((-1,) + (1,) * len(shape)), (g.lanes, *shape))

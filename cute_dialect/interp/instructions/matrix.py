@@ -802,6 +802,11 @@ def _narrow_mma(text: Text, s: Statement) -> None:
         [_scale(text, s, first + 2 * i, operand, blocks) for i, operand in enumerate(("SFA", "SFB"))] if blocks else []
     )
     used = Registers(*inputs, e, selector, outs)
+    if len(text.statements) == 1:
+        for factors in scales:
+            if not any(factors.slot in slots for slots in (*inputs, (e, selector))):
+                mask = (1 << 8 * blocks) - 1 << 8 * factors.byte
+                text.read_bits[factors.slot] = text.read_bits.get(factors.slot, 0) | mask
     text.emit(s, compile_narrow_mma(text.c, row, used, scales))
 
 

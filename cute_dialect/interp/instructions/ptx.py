@@ -63,7 +63,7 @@ def compile_text(text: Text) -> None:
         return
     if text.c.program.tracks and all(_only_computes(s) for s in text.statements):
         ins, outs = text.operands[text.outputs :], text.operands[: text.outputs]
-        emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text))
+        emit_hidden(text.c, text.op, ins, outs, lambda: _compile_statements(text), text.read_bits)
         return
     _compile_statements(text)
 

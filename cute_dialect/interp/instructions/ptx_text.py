@@ -94,6 +94,7 @@ class Text:
         self.tied = tied
         self.pure = pure  # Poison operands give poison results.
         self.labels = labels or {}  # index of the statement after each label
+        self.read_bits: dict[int, int] = {}  # slot of an operand -> mask of the bits that the text reads, if not all
 
     def slot(self, name: str) -> int:
         """Return the slot of an operand: `$i`, a declared register or a number. Raises InterpError otherwise."""

@@ -88,7 +88,8 @@ class FactorBlocks:
         raise KernelTypeError(
             "F254",
             f"{self.what}: scale factors must have the layouts of cute.blockscaled; {found}",
-            hint="tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage",
+            hint="tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, "
+            "or those of sm_120",
         )
 
     @property

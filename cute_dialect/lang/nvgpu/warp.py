@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "MXF8F6F4_SUPPORTED_PAIRS",
     "LdMatrix8x8x16bOp",
     "LdMatrix8x16x8bOp",
     "LdMatrix16x16x8bOp",
-    "MXF8F6F4_SUPPORTED_PAIRS",
     "MmaB1Op",
     "MmaF8F6F4Op",
     "MmaF16BF16Op",

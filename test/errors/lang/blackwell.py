@@ -463,3 +463,65 @@ import numpy as np
 cute.runtime.from_dlpack(np.zeros((4, 4), np.uint8)[:, ::2], dtype=cute.Float4E2M1FN)
 #: KernelTypeError
 #: error F123: elements of f4E2M1FN need an array of bytes with a dimension of stride 1, got ui8 with strides (4, 2)
+
+# ===== factors of another number of elements, for MMAs of warps
+trace(
+    lambda: blockscaled.sm120_make_smem_layout_sfa(
+        cute.make_tiled_mma(warp.MmaMXF4Op()), (128, 128, 128), 16, 2
+    ),
+    "sm_120a",
+)
+#: KernelTypeError
+#: blackwell.py:2:13: error F251: the layout of SFA: sf_vec_size is 16; tiled MMA of mma_sync<16x8x64, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4, sf = f8E8M0FNU, vec = 32>, atom_layout_MNK = (1,1,1):(0,0,0) needs 32
+#:     2 |     lambda: blockscaled.sm120_make_smem_layout_sfa(
+#:       |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== factors of an MMA of tensor memory, for MMAs of warps
+trace(
+    lambda: blockscaled.sm120_make_smem_layout_sfb(
+        cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32))), (128, 128, 128), 32, 2
+    )
+)
+#: KernelTypeError
+#: blackwell.py:2:13: error F251: the layout of SFB needs an MMA of warps with block scales, got tiled MMA of tcgen05_mma<128x32x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>, atom_layout_MNK = (1,1,1):(0,0,0)
+#:     2 |     lambda: blockscaled.sm120_make_smem_layout_sfb(
+#:       |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a tile with half a block of factors, for MMAs of warps
+trace(
+    lambda: blockscaled.sm120_make_smem_layout_sfa(cute.make_tiled_mma(warp.MmaMXF4Op()), (64, 128, 128), 32, 2),
+    "sm_120a",
+)
+#: KernelTypeError
+#: blackwell.py:2:13: error F251: the layout of SFA: the tile is 64 x 128 x 128; M must be a multiple of 128, K of 128
+#:     2 |     lambda: blockscaled.sm120_make_smem_layout_sfa(cute.make_tiled_mma(warp.MmaMXF4Op()), (64, 128, 128), 32, 2),
+#:       |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== factors of 8 elements
+blackwell.get_permutation_mnk((128, 128, 128), 8, False)
+#: KernelTypeError
+#: error F251: get_permutation_mnk: sf_vec_size is 8; use 16 or 32
+
+# ===== TMA of factors with a tile of layouts
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(warp.MmaMXF8Op(cute.Float8E4M3FN))
+    one = blockscaled.sm120_make_smem_layout_sfa(mma, (128, 32, 128), 32, 1)
+    factors = cute.make_tensor(x.iterator, blockscaled.tile_atom_to_shape_SF((128, 128), 32))
+    cute.nvgpu.cpasync.make_tiled_tma_atom(cute.nvgpu.cpasync.G2S(), factors, one, (128, cute.make_layout(128)))
+
+cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is (128, 128:1), which must be two integers (X, K)
+#:     8 |     cute.nvgpu.cpasync.make_tiled_tma_atom(cute.nvgpu.cpasync.G2S(), factors, one, (128, cute.make_layout(128)))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")

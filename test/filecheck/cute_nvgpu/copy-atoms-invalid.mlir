@@ -20,7 +20,7 @@ func.func @transposed(%a: !cute_nvgpu.atom.ldsm<val_type = f32, num_matrices = 4
 
 // -----
 
-// expected-error @below {{the element f64 has 64 bits; rows of 16 bytes need 8, 16 or 32}}
+// expected-error @below {{the element f64 has 64 bits; rows of 16 bytes need 4, 8, 16 or 32}}
 func.func @element(%a: !cute_nvgpu.atom.stsm<val_type = f64, num_matrices = 4, n>) { return }
 
 // -----

@@ -83,7 +83,7 @@ BUILDERS = """
 
     @cute.jit
     def launch(x: cute.Tensor, out: cute.Tensor, sums: cute.Tensor):
-        kernel(x, out, sums).launch(grid=1, block=32, min_blocks_per_mp=1, use_pdl=False)
+        kernel(x, out, sums).launch(grid=1, block=32, max_number_threads=[32, 1, 1], min_blocks_per_mp=1, use_pdl=False)
 
     x = torch.arange(32, device="cuda", dtype=torch.float32)
     out = torch.full((32, 8), -1.0, device="cuda")

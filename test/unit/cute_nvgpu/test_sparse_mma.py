@@ -78,8 +78,8 @@ def test_row() -> None:
         ("!cute_nvgpu.atom.wgmma_sp<64x64x32, (f32,f16,f16,f16)>", "C has elements f16; they must be those of D, f32"),
         ("!cute_nvgpu.atom.wgmma_sp<64x64x64, (i32,i8,i8,i32), selector = 1>", "the sparsity selector is 1"),
         (
-            f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_;64:1]">>',
-            "the permutation of K must be _ for the sparse atom",
+            f'!cute.tiled_mma<{F16}, atom_layout_MNK = <"(1,1,1):(0,0,0)">, permutation_MNK = <"[_;_;(2,32):(32,1)]">>',
+            r"the permutation of K, \(2,32\):\(32,1\), separates 2 consecutive elements that share one of operand A",
         ),
     ],
 )  # fmt: skip

@@ -444,8 +444,11 @@ ERRORS = {
     "F254: cute.copy by CopyUniversalOp: CopyUniversalOp does not take tma_bar_ptr (it has no run-time fields)": (
         lambda x, y: cute.copy(atom(), x, x, tma_bar_ptr=shared_tensor('i64, smem, "1:0"').iterator)
     ),
-    "F251: cute.make_tiled_copy: tiler_mn must cover contiguous ranges, got 4:2": (
-        lambda x, y: cute.make_tiled_copy(atom(), "(4,1):(1,0)", (cute.make_layout(4, stride=2),))
+    "F251: cute.make_tiled_copy: tiler_mn must be a static layout, got S<1,0,1> o 0 o 4:1": (
+        lambda x, y: cute.make_tiled_copy(
+            atom(), "(4,1):(1,0)",
+            (cute.make_composed_layout(cute.make_swizzle(1, 0, 1), 0, cute.make_layout(4)),),
+        )
     ),
 }  # fmt: skip
 

@@ -51,6 +51,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--format nvfp4 --k 768 --schedule adversarial", "nvfp4 128 x 128 x 768: correct\n"),
         ("--pair --m 256", "mxfp8 256 x 128 x 512: correct\n"),
     ],
+    "geforce_scaled_gemm.py": [
+        ("", "mxfp8 128 x 128 x 384: correct\n"),
+        ("--format nvfp4 --k 384 --schedule adversarial", "nvfp4 128 x 128 x 384: correct\n"),
+    ],
     "hello.py": [
         ("", "1000 sums on the CPU interpreter, all correct:\n  0."),
         ("--n 1", "1 sums on the CPU interpreter"),
@@ -87,12 +91,20 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 }
 """Program -> its arguments and how its output begins."""
 
-WITHOUT_DEVICE = ("blackwell_scaled_gemm.py", "call_from_c.py", "descriptors.py", "dynamic_tiles.py", "layouts.py")
+WITHOUT_DEVICE = (
+    "blackwell_scaled_gemm.py",
+    "call_from_c.py",
+    "descriptors.py",
+    "dynamic_tiles.py",
+    "geforce_scaled_gemm.py",
+    "layouts.py",
+)
 
 
 SLOW = (
     "blackwell_scaled_gemm.py",
     "gemm_parts.py",
+    "geforce_scaled_gemm.py",
     "matmul_ladder.py",
     "mixture_of_experts.py",
     "plans.py",

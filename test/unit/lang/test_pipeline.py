@@ -252,15 +252,16 @@ def turns(y: cute.Tensor, groups: cute.Constexpr, depth: cute.Constexpr):
     if cute.arch.thread_idx().x == 0:
         at.fill(0)
     order = pipeline.PipelineOrder.create(depth=depth, length=groups, group_id=group, producer_group=32)
+    state = order.state
     for i in range(y.shape[1] // groups):
         for part in range(depth):
-            order.wait()
+            order.wait(state)
             place = at[part]
             cute.arch.sync_warp()
             if lane == 0:
                 y[part, place] = 100 * group + i
                 at[part] = place + 1
-            order.arrive()
+            state = order.arrive(state)
 
 
 @pytest.mark.sample(every=2)
