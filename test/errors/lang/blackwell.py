@@ -406,7 +406,7 @@ cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 #: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tensor is tensor<ptr<ui8, gmem, align<16>> o (128,(32,4)):(4,(0,1))>
 #:     8 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (128, 32, 128), mma)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
 #: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 
 # ===== a tile with half a block of factors
@@ -424,7 +424,7 @@ cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 #: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is 64 x 128, which must be a multiple of 128 x 128
 #:     8 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (64, 32, 128), mma)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
 #: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 
 # ===== a stage of factors in another layout
@@ -441,7 +441,7 @@ cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 #: blackwell.py:7:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; smem_layout is (128,4):(1,128)
 #:     7 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, cute.make_layout((128, 4)), (128, 32, 128), mma)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
 #: called from blackwell.py:9:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 
 # ===== a vector of another size
@@ -523,5 +523,5 @@ cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")
 #: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is (128, 128:1), which must be two integers (X, K)
 #:     8 |     cute.nvgpu.cpasync.make_tiled_tma_atom(cute.nvgpu.cpasync.G2S(), factors, one, (128, cute.make_layout(128)))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory, make_smem_layout_sfa or make_smem_layout_sfb for a stage
+#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
 #: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")
