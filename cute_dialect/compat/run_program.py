@@ -382,8 +382,8 @@ def answered_imports(folder: Path, *, cpu: bool) -> Generator[tuple[dict[str, An
 def run(path: Path, arguments: Sequence[str] = (), *, cpu: bool = False) -> dict[str, Any]:
     """Run a program with arguments like ``python FILE ARGS…``, and return its globals.
 
-    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module. The target of programs that name
-    sm_120 is then sm_120a, and that of others with ``tcgen05`` is sm_100a, unless ``CUTE_CHIP`` sets it.
+    ``cpu``: run its kernels on the interpreter, with a stand-in for torch's CUDA module. Programs that name sm_120
+    are then compiled for sm_120a, and others with ``tcgen05`` for sm_100a, unless ``CUTE_CHIP`` is set.
     """
     path = path.resolve()
     source = path.read_text()
