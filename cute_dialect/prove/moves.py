@@ -133,8 +133,10 @@ def apply_move(s: State, move: Move) -> None:
 def settle(s: State) -> None:
     """Remove values that are not read again, and renumber groups of copies and wgmma from the oldest that matters."""
     for w in s.warps:
+        if w.is_leaving:
+            w.tile = 0
         if not w.frames:
-            w.env, w.tile = {}, 0
+            w.env = {}
         for f in w.frames:
             at = f.index if f is w.frames[-1] else f.index - 1
             for slot, last in f.code.last_use.items():

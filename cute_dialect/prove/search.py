@@ -230,7 +230,8 @@ class Keys:
             w.resized,
             w.inits,
         )
-        return w.number, frames, frozenset(env), w.tile - tiles, lag, rest, frozenset(w.bulk), frozenset(w.copies)
+        tile = None if w.is_leaving else w.tile - tiles
+        return w.number, frames, frozenset(env), tile, lag, rest, frozenset(w.bulk), frozenset(w.copies)
 
     def _unused(self, code: Code, at: int) -> frozenset[int]:
         """Return the slots of results that no op from a position on reads."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,18 @@ from cute_dialect.prove.program import Code
 from cute_dialect.prove.values import Base, Value
 
 ALL_LANES = (1 << 32) - 1
+
+
+_LEAVES = (
+    "nvvm.cluster.arrive",
+    "nvvm.cluster.arrive.relaxed",
+    "nvvm.cluster.wait",
+    "scf.yield",
+    "llvm.return",
+    "gpu.return",
+    "func.return",
+)
+"""The ops at the end of a kernel that do not depend on the tile."""
 
 
 @dataclass(slots=True)
@@ -115,6 +128,14 @@ class Warp:
     registers: int = 0
     resized: bool = False
     inits: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_leaving(self) -> bool:
+        """True if only barriers of the cluster are left, so it no longer matters in which tile the warp is."""
+        return all(
+            (f.op is None or f.op.name != "scf.for") and all(op.name in _LEAVES for op in islice(f.ops, f.index, None))
+            for f in self.frames
+        )
 
     def copy(self) -> Warp:
         """Return an independent copy."""
