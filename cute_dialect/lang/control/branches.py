@@ -18,7 +18,7 @@ from cute_dialect.lang.control.mutable_state import (
     same,
     set_part,
 )
-from cute_dialect.lang.control.positions import FILE, RANDOM, described
+from cute_dialect.lang.control.positions import BUFFER, FILE, RANDOM, described
 from cute_dialect.lang.rewrite.desugaring import VALUE
 from cute_dialect.lang.tracing.errors import MergeError, StaticError, SyntaxErrorInKernel
 from cute_dialect.lang.tracing.tracer import current, emit
@@ -379,7 +379,11 @@ def check_iterator(tracer: Tracer, iterator: Any) -> None:
             raise shared(iterator)
 
 
-_CURES = {RANDOM: "draw the numbers before it", FILE: "read the file before it"}
+_CURES = {
+    RANDOM: "draw the numbers before it",
+    FILE: "read the file before it",
+    BUFFER: "create it inside, or write to a file on disk",
+}
 
 
 def shared(obj: Any) -> MergeError:

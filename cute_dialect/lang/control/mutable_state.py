@@ -42,7 +42,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from cute_dialect.lang.control.positions import elements, has_position, position, same_position
+from cute_dialect.lang.control.positions import elements, generators_of, has_position, position, same_position
 from cute_dialect.lang.rewrite.source import (
     attributes_of,
     has_convertible_globals,
@@ -88,7 +88,7 @@ _WITH_DICT: set[type] = set()
 """Subclasses of containers whose instances have attributes in addition to elements."""
 _CALLS = ("cute_dialect.lang.calls.decorators", "cute_dialect.lang.calls.decorators")
 """The modules of decorated functions."""
-_FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes"))
+_FOREIGN = frozenset(("xdsl", "mlir", "numpy", "torch", "jax", "jaxlib", "cupy", "cuda", "ml_dtypes", "logging"))
 _MEMBERS: dict[type, dict[str, GetSetDescriptorType | MemberDescriptorType]] = {}
 """Classes with slots -> the descriptors of the slots of all their bases, by name. A name that a base repeats has the
 name of the base before it."""
@@ -374,6 +374,7 @@ def _led_to(f: FunctionType) -> list[Any]:
                 found.append(value)
                 if isinstance(value, ModuleType):
                     found += attributes_of(value, names)
+                    found += generators_of(value, names)
     elif f.__dict__:
         found.append(f.__dict__)
     return found

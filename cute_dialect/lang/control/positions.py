@@ -18,10 +18,11 @@ import pickle
 import sys
 import warnings
 import zlib
+from collections.abc import Collection
 from contextvars import ContextVar
 from functools import lru_cache
 from operator import length_hint
-from types import GeneratorType, MethodDescriptorType, WrapperDescriptorType
+from types import GeneratorType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 COMPARED = 1 << 16
@@ -29,7 +30,7 @@ COMPARED = 1 << 16
 SUMMED = 1 << 24
 """Maximum size, in bytes, of an array whose checksum is compared. It takes 0.5 ms per MiB, twice per region."""
 
-RANDOM, FILE = "a random generator", "the position in a file"
+RANDOM, FILE, BUFFER = "a random generator", "the position in a file", "a file in memory"
 """Descriptions of state that has a cure of its own."""
 
 _MISSING = object()
@@ -61,10 +62,29 @@ def is_random_class(cls: type) -> bool:
 
 _RANDOM = frozenset(
     zip(
-        ("random", "numpy.random._generator", "numpy.random.mtrand", "torch._C"),
-        ("Random", "Generator", "RandomState", "Generator"),
+        ("random", "numpy.random._generator", "numpy.random.mtrand", "numpy.random.bit_generator", "torch._C"),
+        ("Random", "Generator", "RandomState", "BitGenerator", "Generator"),
     )
 )
+
+
+def generators_of(module: ModuleType, names: Collection[str]) -> list[object]:
+    """Return the random generators behind the functions of a library with these names, such as ``random.random``."""
+    found: list[object] = []
+    seen: set[str] = set()
+    todo = [module]
+    while todo:
+        module = todo.pop()
+        if module.__name__ in seen or module.__name__.partition(".")[0] not in ("random", "numpy", "torch"):
+            continue
+        seen.add(module.__name__)
+        if module.__name__ == "torch":
+            found.append(module.default_generator)
+        values = [vars(module)[n] for n in names if n in vars(module)]
+        receivers = [getattr(v, "__self__", None) for v in values]
+        found += [x for x in receivers if is_random_class(type(x))]
+        todo += [v for v in values if isinstance(v, ModuleType)]
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -93,9 +113,9 @@ def described(obj: object) -> str:
         return "a NumPy array"
     if _is_torch(cls):
         return "a torch tensor"
-    if isinstance(obj, io.IOBase) and not hasattr(obj, "getvalue"):
-        return FILE
-    return f"an object of type '{cls.__name__}'" if is_array_class(cls) or hasattr(obj, "getvalue") else ""
+    if isinstance(obj, io.IOBase):
+        return BUFFER if hasattr(obj, "getvalue") else FILE
+    return f"an object of type '{cls.__name__}'" if is_array_class(cls) else ""
 
 
 def elements(obj: Any) -> list[object]:
@@ -124,6 +144,8 @@ def position(obj: Any) -> object:
     if is_random_class(cls):
         if hasattr(obj, "getstate"):  # Python's
             return obj.getstate()
+        if hasattr(obj, "state"):  # a bit generator of NumPy
+            return pickle.dumps(obj.state)
         state = obj.bit_generator.state if hasattr(obj, "bit_generator") else obj.get_state()
         return state.numpy().tobytes() if _is_torch(type(state)) else pickle.dumps(state)
     if _is_numpy(cls):
@@ -148,17 +170,17 @@ def position(obj: Any) -> object:
 
 
 def _file_position(file: io.IOBase) -> int | None:
-    """Return the position in a file that is read. Writing to a log during tracing is allowed."""
+    """Return the position in a file that can be read. Tracing may write to a file that is opened for writing only."""
     try:
-        return file.tell() if file.readable() and not file.writable() else None
+        return file.tell() if file.readable() else None
     except (OSError, ValueError):  # It is closed, or has no position.
         return None
 
 
 def _array_position(array: Any) -> object:
     parts: tuple[object, ...] = (array.shape, array.dtype)
-    if array.dtype.hasobject:
-        return (*parts, *array.ravel().tolist()) if array.nbytes <= COMPARED else parts
+    if array.dtype.hasobject and array.nbytes <= COMPARED:
+        return (*parts, *array.ravel().tolist())
     numpy = sys.modules["numpy"]
     if isinstance(array, numpy.ma.MaskedArray):
         return (*parts, _contents(numpy.asarray(array.data)), _contents(numpy.ma.getmaskarray(array)))
@@ -171,6 +193,8 @@ def _contents(array: Any) -> bytes | int | None:
         return array.tobytes()
     if array.nbytes > SUMMED:
         return None
+    if array.dtype.hasobject:
+        return zlib.crc32(array.tobytes())  # the addresses of the objects
     return zlib.crc32(sys.modules["numpy"].ascontiguousarray(array).reshape(-1).view("u1"))
 
 

@@ -6,10 +6,12 @@ import array
 import contextvars
 import ctypes
 import io
+import logging
 import random
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -142,10 +144,14 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], None], str]] = [
     (lambda: random.Random(1), draw, "a random generator"),
     (lambda: np.random.default_rng(1), draw, "a random generator"),
     (lambda: np.random.RandomState(1), lambda x: x.rand(), "a random generator"),
+    (lambda: np.random.PCG64(1), lambda x: x.random_raw(), "a random generator"),
+    (lambda: None, lambda x: random.random(), "a random generator"),
+    (lambda: None, lambda x: np.random.random(), "a random generator"),
+    (lambda: np.zeros(1 << 14, dtype=object), put_first, "a NumPy array"),
     (lambda: bytearray(b"a"), put_first, "an object of type 'bytearray'"),
     (lambda: array.array("i", [1]), put_first, "an object of type 'array'"),
     (ctypes.c_int * 2, put_first, "an object of type 'c_int_Array_2'"),
-    (Buffer, write, "an object of type 'Buffer'"),
+    (Buffer, write, "a file in memory"),
     (context_variable, set_variable, "a ContextVar"),
     (slotted_set, set_slot, "an attribute of a 'SlottedSet' object"),
     (One, set_class, "the class of a 'One' object"),
@@ -174,14 +180,28 @@ def test_changes_are_refused(make: Callable[[], Any], change: Callable[[Any], No
         Derived.__bases__, scaled.__defaults__ = (One,), (1,)
 
 
-@pytest.mark.parametrize("mode", ["r", "rb"])
-def test_files_that_are_read(mode: str) -> None:
+def test_a_log_is_no_change(tmp_path: Path) -> None:
+    def f(a: int) -> int:
+        if a > 3:
+            log.warning("large")
+            print("large", file=file)
+        return a
+
+    log = logging.getLogger("test_a_log_is_no_change")
+    with open(tmp_path / "log.txt", "w") as file:
+        assert Traced(f, [Int32]).run(4) == 4
+
+
+@pytest.mark.parametrize("mode", ["r", "rb", "r+"])
+def test_files_that_are_read(mode: str, tmp_path: Path) -> None:
     def f(a: int) -> int:
         if a > 3:
             file.read(1)
         return a
 
-    with open(__file__, mode) as file, pytest.raises(CuteError, match="F209: the position in a file"):
+    path = tmp_path / "text.txt"
+    path.write_text("text")
+    with open(path, mode) as file, pytest.raises(CuteError, match="F209: the position in a file"):
         Traced(f, [Int32])
 
 
@@ -233,6 +253,8 @@ def test_torch_tensors() -> None:
 
     cases = [
         (torch.ones(2), put, "a torch tensor"),
+        (torch.Generator(), lambda x: torch.rand(1, generator=x), "a random generator"),
+        (None, lambda x: torch.rand(1), "a random generator"),
         (torch.ones(2), put_unversioned, "a torch tensor"),
         (torch.nn.Linear(1, 1), name, "an attribute of a 'Linear' object"),
     ]
