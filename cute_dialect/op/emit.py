@@ -21,13 +21,13 @@ from cute_dialect.kernels.epilogue.reductions import CombineConfig
 from cute_dialect.op.errors import ArgumentError, UnsupportedError
 from cute_dialect.op.execute.kernels import Variant, chip_here, share_of
 from cute_dialect.op.execute.saved import write
-from cute_dialect.op.plans.gemm import Gemm
+from cute_dialect.op.plans.gemm import Gemm, MatrixPlan
 from cute_dialect.op.problems.operands import Kinds, Operands, laid
+from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.epilogue.tracing import Traced
-    from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 
 __all__ = ["mlir", "pytorch"]
 
@@ -148,10 +148,10 @@ def pytorch(
     """
     if not name.isidentifier():
         raise UnsupportedError(f"emit.pytorch: {name!r} is not a Python identifier; choose another name")
+    _check_plain("emit.pytorch", operation, "use plan.save(folder) and op.load(folder)")
     folder = Path(checked_path("emit.pytorch", "sourcedir", sourcedir, ArgumentError)) / name
     if folder.exists() and any(p.name not in ("__init__.py", "plan", "__pycache__") for p in folder.iterdir()):
         raise UnsupportedError(f"emit.pytorch: {folder} contains other files; choose another name or sourcedir")
-    _check_plain(operation)
     kinds = operation.kinds
     traced = operation.traced
     if traced is not None and kinds.d.layout == "column":
@@ -215,7 +215,17 @@ def _kernels(operation: GemmOperationUniversal) -> list[Variant]:
     return [*found, *[Variant(config, chip=chip_here()) for config in sorted(kinds)]]
 
 
-def _check_plain(operation: GemmOperationUniversal) -> None:
+def _check_plain(call: str, operation: object, instead: str) -> None:
+    """Raise OpError for other objects, interleaved matrices and block scales; ``instead`` is a cure for the last."""
+    of_blocks = isinstance(operation, MatrixPlan) and operation.asked().sums not in ("", "two")
+    if isinstance(operation, GemmOperationUniversal):
+        i, choice = operation.tile_description.math_instruction, operation.choice
+        of_blocks = bool(i is not None and i.scaling) or (choice is not None and choice.config.scaled)
+    if of_blocks:
+        raise UnsupportedError(f"{call}: kernels with block scales are not exported; {instead}")
+    if not isinstance(operation, GemmOperationUniversal):
+        what = "plan.construct()" if isinstance(operation, MatrixPlan) else "op.Gemm(…).construct()"
+        raise ArgumentError(f"{call}: operation is of type {type(operation).__name__}; pass {what}")
     if operation.interleaved:
         raise UnsupportedError(f"emit: A has the interleaved layout {operation.A.layout}; use a row or column layout")
 
@@ -225,7 +235,7 @@ def mlir(operation: GemmOperationUniversal) -> str:
 
     Raises UnsupportedError for interleaved matrices.
     """
-    _check_plain(operation)
+    _check_plain("emit.mlir", operation, "use plan.ir() for the text of the kernel")
     recipe, kinds = operation.variant().recipe(), operation.kinds
     m, n, k = 64, 96, 128
     parts = ""

@@ -19,10 +19,13 @@ from cute_dialect.kernels.gemm.sm100 import SCALED_TILES, Sm100Config, sm100_gem
 from cute_dialect.kernels.gemm.sm120 import Sm120Config, sm120_gemm_text
 from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.arrays.dtypes import element_name, listed
+from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import bound
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.explanations.gemm import Explanation
+from cute_dialect.op.keywords import type_name
+from cute_dialect.op.plans.report import explained
 from cute_dialect.op.plans.scaled import ScaledGemm
 from cute_dialect.op.problems.block_scaled import (
     FP8,
@@ -36,10 +39,11 @@ from cute_dialect.op.problems.block_scaled import (
     levels_of,
 )
 from cute_dialect.op.problems.operands import Operands, fits_results
-from cute_dialect.op.problems.scaled import scales_epilogue
-from cute_dialect.op.select.backends import NEVER_RUN, SM120, UNMEASURED, Backend
+from cute_dialect.op.problems.scaled import EXPONENTS, scales_epilogue
+from cute_dialect.op.select.backends import NEVER_RUN, SM120, UNMEASURED, Backend, capability_named
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.sm100_model import bound_of_tile
+from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:
     from cute_dialect.op.signature_types import Array, Factor, Interpreted
@@ -128,8 +132,15 @@ def scale_blocks(scales: Array) -> Array:
         scales: A matrix (rows, K / 32) or (rows, K / 16). The padding of the last blocks is 0.
 
     Raises:
+        DtypeError: if ``scales`` is no array of f8E4M3FN or float8_e8m0fnu, or of their bytes.
         ShapeError: if ``scales`` is no matrix.
     """
+    if not hasattr(scales, "shape") or not hasattr(scales, "dtype"):
+        raise DtypeError(f"scale_blocks: scales is of type {type_name(scales)}; pass an array")
+    if element_name(scales.dtype) not in (EXPONENTS, "f8E4M3FN", "ui8"):
+        raise DtypeError(
+            f"scale_blocks: scales has dtype {element_name(scales.dtype)}; pass {EXPONENTS} or f8E4M3FN, or their bytes"
+        )
     if len(scales.shape) != 2:
         raise ShapeError(f"scale_blocks: scales has shape {tuple(scales.shape)}; pass a matrix (rows, blocks along K)")
     return as_blocks(bytes_of(scales), *scales.shape).view(scales.dtype)
@@ -161,24 +172,40 @@ def _extras_of(call: str, args: Mapping[str, Array | Factor], one: RowCall, y: A
     )
 
 
-def explain_block_scaled(call: str, given: BlockScaled) -> Explanation:
-    """Explain a call on the GPU of its arrays, or on the first one. Without a GPU with a kernel it is on sm_120."""
-    recipe, config = _explained_kernel(call, given)
-    a, b, backend = given.a, given.b, _backend_here(given.a)
+def explain_block_scaled(call: str, given: BlockScaled, gpu: str = "") -> Explanation:
+    """Explain a call on a GPU with a name, by default on that of its arrays or on the first one.
+
+    Without a GPU with a kernel it is on sm_120, whose kernel the interpreter runs.
+    """
+    (scale_a, _), (scale_b, _) = (levels_of(call, name, getattr(given, name)) for name in ("scale_a", "scale_b"))
+    a, b = given.a, given.b
+    scaling = check_block_scaled(call, (a, b, scale_a, scale_b), given.recipe)
+    backend = _backend_named(call, gpu, scaling) if gpu else _backend_here(a)
+    elements, result = [element_name(x.dtype) for x in (a, b)], "bf16"
+    result = result if given.dtype is None else element_name(given.dtype)
     if not backend.has_tensor_memory:
+        of = elements[0], elements[1]
+        config = _sm120(of, (a.shape[0], b.shape[1]), scaling, result, backend.target)
+        config = config._replace(epilogue=Epilogue(bias="" if given.bias is None else "n"))
         return Explanation(
             operation=call,
             gpu=config.chip,
             kernel=config.name,
-            why=f"scales of blocks of {WIDTHS[recipe]} along K",
+            why=f"scales of blocks of {scaling.width} along K",
             flops=2 * a.shape[0] * b.shape[1] * a.shape[1] * config.packed,
             status=NEVER_RUN,
         )
-    elements = [FP4 if config.packed == 2 else element_name(x.dtype) for x in (a, b)]
+    elements = ["ui8"] * 2 if scaling.packed == 2 else elements
+    recipe = next(name for name, width in WIDTHS.items() if width == scaling.width)
     plan = ScaledGemm(
-        element_A=elements[0], element_B=elements[1], element_D=config.result, recipe=recipe, kernel_cc=backend.chip
+        element_A=elements[0], element_B=elements[1], element_D=result, recipe=recipe, kernel_cc=backend.chip
     )
-    return replace(plan.explain(tuple(a.shape), tuple(b.shape)), operation=call)
+    # The call copies operands that TMA cannot read, and scales that have padding.
+    views = [
+        ArrayView(0, tuple(x.shape), aligned_strides(x.shape, mode, 1), element, -1, "numpy", None)
+        for x, element, mode in zip((a, b), elements, (1, 0))
+    ]
+    return replace(explained(plan, views[0], views[1]), operation=call)
 
 
 def _backend_here(a: Array) -> Backend:
@@ -192,15 +219,15 @@ def _backend_here(a: Array) -> Backend:
     return next((b for b in UNMEASURED if b.runs_on(capability)), SM120)
 
 
-def _explained_kernel(call: str, given: BlockScaled) -> tuple[str, Sm120Config]:
-    """Return the recipe of a call, and its kernel on sm_120."""
-    (scale_a, _), (scale_b, _) = (levels_of(call, name, getattr(given, name)) for name in ("scale_a", "scale_b"))
-    a, b = given.a, given.b
-    scaling = check_block_scaled(call, (a, b, scale_a, scale_b), given.recipe)
-    of, result = [element_name(x.dtype) for x in (a, b)], "bf16" if given.dtype is None else element_name(given.dtype)
-    config = _sm120((of[0], of[1]), (a.shape[0], b.shape[1]), scaling, result, SM120.target)
-    recipe = next(name for name, width in WIDTHS.items() if width == scaling.width)
-    return recipe, config._replace(epilogue=Epilogue(bias="" if given.bias is None else "n"))
+def _backend_named(call: str, gpu: str, scaling: Scaling) -> Backend:
+    """Return the kernels for a GPU with a name.  Raises ArgumentError for unknown names, UnsupportedError."""
+    capability = capability_named(gpu)
+    if capability is None:
+        raise ArgumentError(
+            f"explain: gpu is {gpu!r}, whose compute capability is unknown; pass a name such as 'NVIDIA B200', "
+            "'NVIDIA B300' or 'NVIDIA GeForce RTX 5090'"
+        )
+    return _backend_for(call, capability, scaling)
 
 
 def _element_of(elements: tuple[str, str], scaling: Scaling) -> str:
@@ -239,11 +266,15 @@ def _backend_of(call: str, one: RowCall, scaling: Scaling) -> Backend:
         return SM120
     from cute_dialect.runtime.driver import driver  # late: start-up
 
-    major, minor = driver().capability(one.gpu)
+    return _backend_for(call, driver().capability(one.gpu), scaling)
+
+
+def _backend_for(call: str, capability: tuple[int, int], scaling: Scaling) -> Backend:
+    """Return the kernels for a compute capability.  Raises UnsupportedError."""
     for backend in UNMEASURED:
-        if backend.runs_on((major, minor)):
+        if backend.runs_on(capability):
             return backend
-    chips = listed(tuple([f"sm_{b.chip}" for b in UNMEASURED]))
+    (major, minor), chips = capability, listed(tuple([f"sm_{b.chip}" for b in UNMEASURED]))
     raise UnsupportedError(
         f"{call}: scales of blocks of {scaling.width} along K need {chips}, but the GPU is sm_{major}{minor}; use one "
         'scale per matrix, per row, or per block of 128 along K, or device="cpu"'

@@ -130,7 +130,8 @@ def explain(
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
-        gpu: name of the GPU; default: the current one, or an H200 if there is none.
+        gpu: name of the GPU; default: the current one, or an H200 if there is none. With scales of blocks of 32 or 16
+            it selects the kernel, by default of sm_120 if there is no GPU.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -282,7 +283,7 @@ def _explained_scaled(
     x, y = (_example(t, element) for t in (a, b))
     of_a, of_b = (_example(more[key], "f32") for key in ("scale_a", "scale_b"))
     if is_block_scaled(x, of_a, recipe):
-        return explain_block_scaled("scaled_mm", BlockScaled(x, y, of_a, of_b, recipe, bias, dtype=dtype))
+        return explain_block_scaled("scaled_mm", BlockScaled(x, y, of_a, of_b, recipe, bias, dtype=dtype), gpu)
     recipes = check_scaled("scaled_mm", x, y, of_a, of_b, recipe)
     how: dict[str, Any] = {"hook": None, "activation": "", "dtype": "bf16" if dtype is None else dtype}
     how |= {"gpu": gpu, "others": others, "element": element, "math": "default", "accumulator": None}

@@ -21,7 +21,7 @@ from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import SIZES, checked_element, layout_name
 from cute_dialect.op.epilogue.combination import combined, is_per_matrix
 from cute_dialect.op.epilogue.tracing import current
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError
+from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.arguments import Arguments, PointerArrayArguments, on_the_cpu
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.kernels import Variant
@@ -88,14 +88,19 @@ class MatrixPlan(Settings):
         given = C is not None or element_C is not None or layout_C is not None
         c = None
         if not void and (given or (element is not None and layout is not None)):
-            usual = element if element is not None else _RESULTS.get(a.element, a.element)
+            result = self._result(a.element) if element_D is None else element_D
+            usual = element if element is not None else result
             c = _type(self.call, "C", C, element_C, usual, layout_C, layout if layout is not None else "row")
-        usual = c.element if c is not None else element if element is not None else _RESULTS.get(a.element, a.element)
+        usual = c.element if c is not None else element if element is not None else self._result(a.element)
         d = _type(self.call, "D", D, element_D, usual, layout_D, c.layout if c is not None else layout or "row")
         d = d._replace(element="f32") if d.element == "tf32" else d
         c = c._replace(element="f32") if c is not None and c.element == "tf32" else c
         kinds = Kinds(a, b, None if void else c or d, d)
         super().__init__((A, B, C, D), kinds, element_accumulator, element_compute, alpha, beta, chip, kernel_cc)
+
+    def _result(self, element: str) -> str:
+        """Return the default type of D for a type of A."""
+        return _RESULTS.get(element, element)
 
     def _check(self) -> None:
         """Raise OpError if there is no kernel for the plan."""
@@ -111,7 +116,15 @@ class MatrixPlan(Settings):
         self._make(td)
 
     def _described(self, td: TileDescription) -> tuple[TileDescription, Swizzle | None]:
-        """Return the tile and the swizzle that describe an operation."""
+        """Return the tile and the swizzle that describe an operation.
+
+        Raises UnsupportedError for a tile whose MMA applies other scales than those of the plan, or none.
+        """
+        wanted, i = self.asked(), td.math_instruction
+        if (wanted.sums if wanted.scaling else "") != ("" if i is None else i.scaling):
+            scales = f"{wanted.sums} scales" if wanted.scaling else "operands without scales"
+            cure = "use one of tile_descriptions()" if wanted.scaling else "use op.ScaledGemm"
+            raise UnsupportedError(f"{self.call}: tile {td.name} does not support {scales}; {cure}")
         return td, self._swizzle
 
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationUniversal:

@@ -69,7 +69,7 @@ def explained(
         )
     asked, where = plan.asked(batch=bool(batch)), plan.where()
     of = Operands(x, y, z, graph=graph)
-    td = plan.tile_description or chosen(of, asked, **where, array=array, split=split)
+    td = plan.tile_description or chosen(of, asked, **where, call=f"{plan.call}.explain", array=array, split=split)
     asked = asked.of_parts() if td.in_parts else asked
     problem = problem_of(asked, sums[-2], sums[-1], x.shape[-1], prod(batch))
     gpu, sms = here()
@@ -146,6 +146,8 @@ def _matrix(plan: str, name: str, array: Any, wanted: Type) -> ArrayView:
     """Return the view of an operand; a shape is that of a contiguous array."""
     if isinstance(array, tuple | list) and not isinstance(array, ArrayView):
         shape = tuple(cast("tuple[int, ...]", array))
+        if len(shape) not in (2, 3):
+            raise ShapeError(f"{plan}.explain: {name} has shape {shape}; it must have rank 2, or 3 for a batch")
         *batch, m, n = shape
         strides = (n, 1) if wanted.layout == "row" else (1, m)
         steps = [m * n] * len(batch)

@@ -17,13 +17,21 @@ in place is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from cute_dialect.kernels.common.elements import outputs_of
 from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
-from cute_dialect.op.errors import DtypeError, EpilogueError, LayoutError, ShapeError, UnsupportedError, named
+from cute_dialect.op.errors import (
+    AlignmentError,
+    DtypeError,
+    EpilogueError,
+    LayoutError,
+    ShapeError,
+    UnsupportedError,
+    named,
+)
 from cute_dialect.op.execute.arguments import Arguments, on_the_cpu
 from cute_dialect.op.execute.saved import Fields
 from cute_dialect.op.keywords import checks_keywords
@@ -42,7 +50,7 @@ from cute_dialect.op.problems.block_scaled import (
     scaled_values,
 )
 from cute_dialect.op.problems.gemm import planned_operands
-from cute_dialect.op.problems.operands import Operands, check_one_device, check_overlap, read
+from cute_dialect.op.problems.operands import Operands, Type, check_one_device, check_overlap, read
 from cute_dialect.op.problems.scaled import EXPONENTS, RECIPES, as_bytes, check_scaled, scales_epilogue
 from cute_dialect.op.pycutlass.arguments import visited
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor, number
@@ -72,6 +80,13 @@ def _as_bytes(element: object) -> object:
     return "ui8" if element_name(element) in (*PACKED, FP4) else element
 
 
+class _PackedType(Type):
+    """The layout of 4-bit floats, of which a byte holds two."""
+
+    def __str__(self) -> str:
+        return f"{FP4}, {self.layout}-major"
+
+
 class ScaledGemm(MatrixPlan):
     """``D = activation(alpha * (scale_a * A) (scale_b * B) + beta * C + bias) * scale_out`` of 8-bit and 4-bit floats.
 
@@ -83,8 +98,8 @@ class ScaledGemm(MatrixPlan):
         recipe: ``tensor``, ``row``, ``block`` or ``block1x128``, or a pair for A and B, as in
             :func:`cute_dialect.op.scaled_mm`; with ``kernel_cc`` 100, 103 or 110 ``block1x32`` or ``block1x16``.
         fast: True to accumulate all of K in tensor cores, which keep 14 bits; not with block scales.
-        element_scale: ``f32``, or ``float8_e8m0fnu`` with scales of blocks of 128; ``block1x32`` and ``block1x16`` have
-            one type each.
+        element_scale: by default ``f32``; also ``float8_e8m0fnu`` with scales of blocks of 128. ``block1x32`` and
+            ``block1x16`` have one type each, ``float8_e8m0fnu`` and ``f8E4M3FN``.
         element: element of A and B.
         element_A, …, layout_D: element and layout of one operand; D is bf16 by default.
         alpha, beta, chip, kernel_cc: as in :class:`~cute_dialect.op.plans.gemm.Gemm`.
@@ -102,7 +117,7 @@ class ScaledGemm(MatrixPlan):
     @checks_keywords
     def __init__(
         self, A: object = None, B: object = None, C: object = None, D: object = None, *,
-        recipe: str | Sequence[str], fast: bool = False, element_scale: object = "f32", element: object = None,
+        recipe: str | Sequence[str], fast: bool = False, element_scale: object = None, element: object = None,
         element_A: object = None, element_B: object = None, element_C: object = None, element_D: object = None,
         layout_A: object = None, layout_B: object = None, layout_C: object = None, layout_D: object = None,
         alpha: float = 1.0, beta: float = 0.0, chip: int | None = None, kernel_cc: int | None = None,
@@ -122,12 +137,12 @@ class ScaledGemm(MatrixPlan):
                 "block"
             )
         of_a = of_b if of_a.startswith("block") else of_a  # Both block recipes scale A per 1 x 128 block.
-        self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, element_name(element_scale)
+        self.recipe, self.fast, self.element_scale = (of_a, of_b), fast, "f32"
         kinds = ("f32", EXPONENTS) if self._of_blocks else ("f32",)
         if of_a in WIDTHS:
             kinds = (EXPONENTS if WIDTHS[of_a] == 32 else "f8E4M3FN",)
-            self.element_scale = kinds[0] if self.element_scale == "f32" else self.element_scale
             element, element_A, element_B = (_as_bytes(x) for x in (element, element_A, element_B))
+        self.element_scale = kinds[0] if element_scale is None else element_name(element_scale)
         if self.element_scale not in kinds:
             wanted = listed(kinds)
             raise DtypeError(
@@ -147,6 +162,11 @@ class ScaledGemm(MatrixPlan):
             layout_A=layout_A, layout_B=layout_B, layout_C=layout_C, layout_D=layout_D, alpha=alpha, beta=beta,
             chip=chip, kernel_cc=kernel_cc,
         )  # fmt: skip
+        if self.asked().packed == 2:
+            self.kinds = self.kinds._replace(a=_PackedType(*self.kinds.a), b=_PackedType(*self.kinds.b))
+
+    def _result(self, element: str) -> str:
+        return "bf16"
 
     @property
     def _of_blocks(self) -> bool:
@@ -254,6 +274,8 @@ class ScaledGemm(MatrixPlan):
         self, call: str, given: Sequence[Any], scale_a: Array, scale_b: Array, alpha: float | None, beta: float | None,
         bias: Array, scale_out: Factor, stream: object, options: CallOptions,
     ) -> Arguments:  # fmt: skip
+        if "split_k" in options:
+            raise UnsupportedError(f"{call}: split_k is not supported with scales; omit it")
         a, b, c, d = (cast("Any", x) for x in self._given(call, *given))
         alpha = self._alpha if alpha is None else number("alpha", alpha)
         beta = self._beta if beta is None else number("beta", beta)
@@ -308,16 +330,12 @@ class ScaledGemm(MatrixPlan):
         levels = [levels_of(call, name, x) for name, x in zip(("scale_a", "scale_b"), scales)]
         (scale_a, whole_a), (scale_b, whole_b) = levels
         if (element_name(a.dtype) in PACKED) != (self.asked().packed == 2):
-            raise DtypeError(f"{call}: a has dtype {element_name(a.dtype)}; the plan needs {self.kinds.a.element}")
-        scaling = check_block_scaled(call, (a, b, scale_a, scale_b), self.recipe)
+            wanted = FP4 if self.asked().packed == 2 else self.kinds.a.element
+            raise DtypeError(f"{call}: a has dtype {element_name(a.dtype)}; the plan needs {wanted}")
+        scaling = check_block_scaled(call, (a, b, scale_a, scale_b), self.recipe, planned=True)
         on_cpu = on_the_cpu(options)
         a, b = (bytes_of(x) if scaling.packed == 2 else x for x in (a, b))
-        blocks = -(-a.shape[1] * scaling.packed // scaling.width)
-        if blocks % 4:
-            raise ShapeError(
-                f"{call}: K is {a.shape[1] * scaling.packed}, so the blocks of 128 x 4 scales have padding along K; a "
-                f"plan does not clear it, so use a K that is a multiple of {4 * scaling.width}, or op.scaled_mm"
-            )
+        blocks = self._blocks_of(call, a.shape[1] * scaling.packed)
         views = []
         for name, scale, rows in (("scale_a", scale_a, a.shape[0]), ("scale_b", scale_b, b.shape[1])):
             if len(scale.shape) != 1:
@@ -337,7 +355,28 @@ class ScaledGemm(MatrixPlan):
             seen = visited(call, traced, self.kinds, a, b, d, of_all, on_cpu=on_cpu)
             self._traced, x, d = traced, seen.operands._replace(alpha=alpha), seen.D
         x = x._replace(scales=tuple([_read(call, name, scale, x, on_cpu) for name, scale in views]))
+        for (name, _), view in zip(views, x.scales):
+            if view.strides != (1,) and view.shape[0] > 1:
+                raise LayoutError(
+                    f"{call}: {name} has strides {view.strides}; a plan copies nothing, so pass a contiguous vector"
+                )
+            if view.pointer % 16:
+                raise AlignmentError(
+                    f"{call}: {name} has an address of {view.pointer % 16} mod 16, but TMA needs 0; a plan copies "
+                    "nothing, so pass an aligned vector"
+                )
         return Arguments(self.operation_for(x), x, d, stream, options, ALONE, call)
+
+    def _blocks_of(self, call: str, k: int) -> int:
+        """Return the scales per row that the MMA applies.  Raises ShapeError for blocks with padding along K."""
+        width = WIDTHS[self.recipe[0]]
+        blocks = -(-k // width)
+        if blocks % 4 == 0:
+            return blocks
+        raise ShapeError(
+            f"{call}: K is {k}, so the blocks of 128 x 4 scales have padding along K; a plan does not clear it, so use "
+            f"a K that is a multiple of {4 * width}, or op.scaled_mm"
+        )
 
     def run(
         self, A: Array = None, B: Array = None, scale_a: Array = None, scale_b: Array = None, C: Array = None,
@@ -418,6 +457,13 @@ class ScaledGemm(MatrixPlan):
         found = reference(x * of_a, y * of_b, c, alpha, beta, bias, self._activation)
         return found if scale_out is None else found * as_f64(scale_out)
 
+    def tune(self, *given: object, **options: object) -> NoReturn:
+        """Raise UnsupportedError, because kernels with scales are not measured."""
+        raise UnsupportedError(
+            f"{self.call}.tune: scaled GEMMs are not tuned; set tile_description to one of tile_descriptions() and "
+            "time run()"
+        )
+
     # --------------------------------------------------------------------------------------------------------- saved
 
     @classmethod
@@ -435,8 +481,18 @@ class ScaledGemm(MatrixPlan):
     # ------------------------------------------------------------------------------------------------------- reading
 
     def explain(self, A: object = None, B: object = None, *, others: int = 4) -> Explanation:
-        """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``."""
-        a, b, _, _ = self._given(f"{self.call}.explain", A, B)
+        """Explain which kernel computes matrices of such layouts, or of such shapes, and why; see ``op.explain``.
+
+        Shapes are those of arrays, of 4-bit floats (M, K / 2) and (K / 2, N).  Raises the errors of :meth:`run`.
+        """
+        call = f"{self.call}.explain"
+        a, b, _, _ = self._given(call, A, B)
+        for name, x in (("A", a), ("B", b)):
+            shape = tuple(x if isinstance(x, tuple | list) else getattr(x, "shape", (0, 0)))
+            if len(shape) != 2:
+                raise ShapeError(f"{call}: {name} has shape {shape}; pass a matrix (rank 2)")
+            if self._by_mma and name == "A":
+                self._blocks_of(call, shape[1] * self.asked().packed)
         a, b = (bytes_of(x) if element_name(getattr(x, "dtype", "")) == PACKED[0] else x for x in (a, b))
         return explained(self, a, b, others)
 

@@ -78,8 +78,13 @@ def _shapes(rows: int, blocks: int) -> tuple[tuple[int, ...], ...]:
     return (rows, blocks), (-(-rows // 128) * 128 * (-(-blocks // 4) * 4),)
 
 
-def check_block_scaled(call: str, operands: tuple[Array, Array, Array, Array], recipe: object) -> Scaling:
-    """Return the scaling of a call.  Raises DtypeError, ShapeError, UnsupportedError."""
+def check_block_scaled(
+    call: str, operands: tuple[Array, Array, Array, Array], recipe: object, *, planned: bool = False
+) -> Scaling:
+    """Return the scaling of a call.  Raises DtypeError, ShapeError, UnsupportedError.
+
+    ``planned`` is True for a plan, whose messages offer vectors of blocks only.
+    """
     a, b, *scales = operands
     for name, x in zip(("a", "b", "scale_a", "scale_b"), operands):
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
@@ -119,10 +124,13 @@ def check_block_scaled(call: str, operands: tuple[Array, Array, Array, Array], r
             is_free = given == (None, None) and scaling.packed == 1 and name == "scale_a"
             others = f"; or, for coarser scales, {listed(tuple(dict.fromkeys(map(str, coarse))))}" if is_free else ""
             what = "rows" if name == "scale_a" else "columns"
+            cure = (
+                f"{shapes[0]}, one scale per {scaling.width} elements along K, or {shapes[1]}, blocks of 128 x 4 scales"
+            )
+            cure = f"{shapes[1]}, blocks of 128 x 4 scales (op.scale_blocks)" if planned else f"{cure}{others}"
             raise ShapeError(
                 f"{call}: {name} has shape {tuple(x.shape)} for {rows} {what} and K = {a.shape[1] * scaling.packed}; "
-                f"pass {shapes[0]}, one scale per {scaling.width} elements along K, or {shapes[1]}, blocks of 128 x 4 "
-                f"scales{others}"
+                f"pass {cure}"
             )
     return scaling
 

@@ -15,6 +15,7 @@ kernels, and calls ask it whether a GPU runs them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, SupportsIndex
 
@@ -137,6 +138,30 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
     if len({int(x) for x in given.values() if isinstance(x, SupportsIndex)}) > 1:
         raise UnsupportedError(f"{call}: chip={chip} and kernel_cc={kernel_cc} differ; pass one of them")
     return next((int(x) for x in given.values() if isinstance(x, SupportsIndex)), LATEST.chip)
+
+
+_NAMES: tuple[tuple[str, tuple[int, int]], ...] = (
+    (r"A100|A800|A30", (8, 0)),
+    (r"A40|A10|RTX 30\d\d", (8, 6)),
+    (r"L40S?|L4|RTX 40\d\d", (8, 9)),
+    (r"G?H[128]00|H20", (9, 0)),
+    (r"G?B[12]00", (10, 0)),
+    (r"G?B300", (10, 3)),
+    (r"Thor", (11, 0)),
+    (r"RTX 50\d\d|RTX PRO \d000", (12, 0)),
+    (r"GB10", (12, 1)),
+)
+"""Words of a GPU's name -> its compute capability."""
+
+
+def capability_named(gpu: str) -> tuple[int, int] | None:
+    """Return the compute capability of a GPU with a name, or None for an unknown one.
+
+    >>> capability_named("NVIDIA B200"), capability_named("NVIDIA GB300"), capability_named("NVIDIA H200 NVL")
+    ((10, 0), (10, 3), (9, 0))
+    >>> capability_named("B2000")
+    """
+    return next((found for words, found in _NAMES if re.search(rf"\b({words})\b", gpu)), None)
 
 
 def backend_of(kernel: Configured) -> Backend:

@@ -526,8 +526,8 @@ def _check_scaled_sm100(asked: KernelRequest, call: str, chip: int) -> None:
     if not (a == b == "ui8" or (asked.scaling == "mx" and {a, b} <= {*_BYTES})):
         floats = f", or two of {', '.join(_BYTES)}" if asked.scaling == "mx" else ""
         raise DtypeError(
-            f"{call}: A has dtype {a} and B {b}; kernels of sm_{chip} with {asked.sums} scales support "
-            f"float4_e2m1fn_x2 (or ui8 of two elements) for both{floats}"
+            f"{call}: A has dtype {_packed_name(a)} and B {_packed_name(b)}; kernels of sm_{chip} with {asked.sums} "
+            f"scales support float4_e2m1fn_x2 (or ui8 of two elements) for both{floats}"
         )
     for name, layout, along_k in (("A", asked.layout_a, "row"), ("B", asked.layout_b, "column")):
         if layout != along_k:
@@ -535,6 +535,10 @@ def _check_scaled_sm100(asked: KernelRequest, call: str, chip: int) -> None:
                 f"{call}: {name} is {layout}-major, but kernels of sm_{chip} read operands with {asked.sums} scales "
                 "along K only; make it contiguous along K"
             )
+
+
+def _packed_name(element: str) -> str:
+    return "float4_e2m1fn_x2" if element == "ui8" else element
 
 
 def sm100_tiles(asked: KernelRequest) -> list[TileDescription]:

@@ -83,7 +83,8 @@ def tiles_of(
         return simt_tiles(asked.element_a)
     by_wgmma = asked.of_parts()
     if unmeasured(chip):
-        return [*tiles_of_chip(chip, asked), *ampere_tiles(asked)]  # the latter for operands that TMA cannot read
+        others = [] if asked.scaling else ampere_tiles(asked)  # for operands that TMA cannot read
+        return [*tiles_of_chip(chip, asked), *others]
     if not (WGMMA.is_allowed(chip) and WGMMA.supports(by_wgmma)):
         return ampere_tiles(asked)
     p = problem_of(by_wgmma, *problem)

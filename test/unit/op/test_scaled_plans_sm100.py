@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -227,6 +228,21 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
         {"scale_b": (np.ones(512, E8), np.ones(8, np.float32))},
         "ScaledGemm.run: scale_b[1] has shape (8,); pass one element, the factor of the matrix",
     ),
+    "scales of other rows": (
+        {"scale_a": np.ones((70, 4), E8)},
+        "ScaledGemm.run: scale_a has shape (70, 4) for 8 rows and K = 128; pass (512,), blocks of 128 x 4 scales "
+        "(op.scale_blocks)",
+    ),
+    "strided scales": (
+        {"scale_b": np.ones(1024, E8)[::2]},
+        "ScaledGemm.run: scale_b has strides (2,); a plan copies nothing, so pass a contiguous vector",
+    ),
+    "misaligned scales": (
+        {"scale_b": np.ones(528, E8)[1:513]},
+        "ScaledGemm.run: scale_b has an address of 1 mod 16, but TMA needs 0; a plan copies nothing, so pass an "
+        "aligned vector",
+    ),
+    "split-K": ({"split_k": 2}, "ScaledGemm.run: split_k is not supported with scales; omit it"),
     "no C": ({"beta": 1.0}, "ScaledGemm.run: beta is 1.0, but C is missing; pass C or beta=0"),
     "4-bit floats": (
         {"A": np.ones((8, 64), np.uint8), "B": np.ones((8, 64), np.uint8).T},
@@ -262,11 +278,16 @@ PLANS: dict[str, tuple[dict[str, Any], str]] = {
     "two recipes": ({"recipe": ("block1x32", "tensor")}, "the recipes block1x32 and tensor cannot be combined; use"),
     "unknown": ({"recipe": "block1x64"}, "recipe 'block1x64' is not supported; use one of tensor, row, block"),
     "of floats": ({"element_A": "f16"}, "A has dtype f16 and B f8E4M3FN; kernels of sm_100 with block1x32 scales"),
+    "bytes and floats": ({"element_B": "ui8"}, "A has dtype f8E4M3FN and B float4_e2m1fn_x2; kernels of sm_100 with"),
     "bytes of nv": ({"recipe": "block1x16"}, "with block1x16 scales support float4_e2m1fn_x2 (or ui8 of two elements"),
     "M-major": ({"layout_A": "column"}, "A is column-major, but kernels of sm_100 read operands with block1x32 scales"),
     "scales of f8": (
         {"element_scale": "f8E4M3FN"},
         "element_scale f8E4M3FN is not supported for recipe block1x32; use",
+    ),
+    "scales of f32": (
+        {"element_scale": "f32"},
+        "element_scale f32 is not supported for recipe block1x32; use float8_e8m0fnu",
     ),
     "coarse": (
         {"recipe": "tensor"},
@@ -282,3 +303,142 @@ def test_refused_plans(name: str) -> None:
     given = {"element_A": "f8E4M3FN", "element_B": "f8E4M3FN", "recipe": "block1x32", "kernel_cc": 100, **changes}
     with pytest.raises(op.OpError, match=re.escape(message)):
         op.ScaledGemm(**given)
+
+
+def gemm_plan() -> op.Gemm:
+    """Return the plan of such operands without scales."""
+    elements: dict[str, Any] = {"element_A": "f8E4M3FN", "element_B": "f8E4M3FN", "element_D": "f32"}
+    return op.Gemm(**elements, layout_A="row", layout_B="column", kernel_cc=100)
+
+
+@pytest.mark.parametrize("number", [0, -1], ids=["tcgen05", "mma.sync"])
+def test_tiles_without_scales(number: int) -> None:
+    """Tiles of ``op.Gemm`` ignore scales, and tiles with scales need them, so neither plan takes those of the other."""
+    plan, other = plan_of(("e4m3", "e4m3")), gemm_plan()
+    tiles = plan.tile_descriptions()
+    assert len(tiles) == 7 and {td.math_instruction and td.math_instruction.scaling for td in tiles} == {"block1x32"}
+    td = other.tile_descriptions()[number]
+    with pytest.raises(op.UnsupportedError) as raised:
+        plan.tile_description = td
+    cure = "does not support block1x32 scales; use one of tile_descriptions()"
+    assert str(raised.value) == f"ScaledGemm: tile {td.name} {cure}" and plan.tile_description is None
+    with pytest.raises(
+        op.UnsupportedError, match=r"Gemm: tile .* does not support operands without scales; use op.Sca"
+    ):
+        other.tile_description = tiles[number]
+
+
+@pytest.mark.parametrize("types", [{}, {"element_C": "void"}, {"layout_C": "row"}, {"element_D": "f32"}], ids=str)
+def test_default_types(types: dict[str, str]) -> None:
+    """D is bf16 by default, C is like D, and plans print 4-bit floats as such."""
+    given: dict[str, Any] = {"layout_C": "row", **types}
+    given = {n: x for n, x in given.items() if "void" not in types.values() or n != "layout_C"}
+    plan = op.ScaledGemm(element="float4_e2m1fn_x2", recipe="block1x16", kernel_cc=100, **given)
+    wanted = f"A f4E2M1FN, row-major; B f4E2M1FN, column-major; D {types.get('element_D', 'bf16')}, row-major"
+    assert repr(plan) == f"<ScaledGemm block1x16; {wanted}>" and plan.element_scale == "f8E4M3FN"
+    assert plan.kinds.c in (None, plan.kinds.d)
+    assert repr(op.ScaledGemm.of_settings(plan.settings())) == repr(plan)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "kernel"),
+    [
+        ("NVIDIA B200", "sm100-mx"),
+        ("NVIDIA GB300", "sm103-mx"),
+        ("NVIDIA Thor", "sm110-mx"),
+        ("NVIDIA GeForce RTX 5090", "sm120-mx"),
+        ("NVIDIA GB10", "sm121-mx"),
+    ],
+)
+def test_explanations_for_a_gpu(gpu: str, kernel: str) -> None:
+    """The name selects the kernel. A call copies operands and scales that a plan refuses, so any K is explained."""
+    (a, sa, _), (b, sb, _) = (operand(np.random.default_rng(0), "e4m3", rows, 100) for rows in (8, 24))
+    assert kernel in op.explain(op.scaled_mm, a, b.T, sa, sb, gpu=gpu).kernel
+
+
+OTHERS: dict[str, tuple[type[op.OpError], str, Callable[[], object]]] = {
+    "explain of a Hopper": (
+        op.UnsupportedError,
+        "scaled_mm: scales of blocks of 32 along K need sm_100, sm_103, sm_110, sm_120 or sm_121, but the GPU is sm_90",
+        lambda: explained("NVIDIA H200"),
+    ),
+    "explain of an unknown GPU": (
+        op.ArgumentError,
+        "explain: gpu is 'B2000', whose compute capability is unknown; pass a name such as 'NVIDIA B200'",
+        lambda: explained("B2000"),
+    ),
+    "explain with padding": (
+        op.ShapeError,
+        "ScaledGemm.explain: K is 96, so the blocks of 128 x 4 scales have padding along K; a plan does not clear it",
+        lambda: plan_of(("e4m3", "e4m3")).explain((4096, 96), (96, 4096)),
+    ),
+    "explain of other lines": (
+        op.AlignmentError,
+        "ScaledGemm.explain: A, B has an address or row stride that is not a multiple of 16 bytes",
+        lambda: plan_of(("e4m3", "e4m3")).explain((64, 100), (100, 64)),
+    ),
+    "explain of a Gemm": (
+        op.ShapeError,
+        "Gemm.explain: A has shape (4096,); it must have rank 2, or 3 for a batch",
+        lambda: gemm_plan().explain((4096,), (96, 64)),
+    ),
+    "explain of a vector": (
+        op.ShapeError,
+        "ScaledGemm.explain: B has shape (1, 64, 64); pass a matrix (rank 2)",
+        lambda: plan_of(("e4m3", "e4m3")).explain((64, 128), (1, 64, 64)),
+    ),
+    "a package": (
+        op.UnsupportedError,
+        "emit.pytorch: kernels with block scales are not exported; use plan.save(folder) and op.load(folder)",
+        lambda: op.emit.pytorch(plan_of(("e4m3", "e4m3")).construct(), "package"),
+    ),
+    "a file": (
+        op.UnsupportedError,
+        "emit.mlir: kernels with block scales are not exported; use plan.ir() for the text of the kernel",
+        lambda: op.emit.mlir(op.ScaledGemm(element="f8E4M3FN", recipe="block").construct()),
+    ),
+    "a file of a plan": (
+        op.UnsupportedError,
+        "emit.mlir: kernels with block scales are not exported",
+        lambda: op.emit.mlir(cast("Any", plan_of(("e4m3", "e4m3")))),
+    ),
+    "a file of a plan without scales": (
+        op.ArgumentError,
+        "emit.mlir: operation is of type Gemm; pass plan.construct()",
+        lambda: op.emit.mlir(cast("Any", gemm_plan())),
+    ),
+    "tune": (
+        op.UnsupportedError,
+        "ScaledGemm.tune: scaled GEMMs are not tuned; set tile_description to one of tile_descriptions() and time run",
+        lambda: plan_of(("e4m3", "e4m3")).tune(np.ones((8, 128), E4), np.ones((8, 128), E4).T),
+    ),
+    "scales of a list": (
+        op.DtypeError,
+        "scale_blocks: scales is of type list; pass an array",
+        lambda: op.scale_blocks([[1]]),
+    ),
+    "scales as f32": (
+        op.DtypeError,
+        "scale_blocks: scales has dtype f32; pass float8_e8m0fnu or f8E4M3FN, or their bytes",
+        lambda: op.scale_blocks(np.ones((3, 3), np.float32)),
+    ),
+    "scales of a vector": (
+        op.ShapeError,
+        "scale_blocks: scales has shape (4,); pass a matrix (rows, blocks along K)",
+        lambda: op.scale_blocks(np.ones(4, E8)),
+    ),
+}
+
+
+def explained(gpu: str) -> object:
+    """Explain a call with scales of ones on a GPU."""
+    a, scales = np.ones((8, 128), E4), np.ones((8, 4), E8)
+    return op.explain(op.scaled_mm, a, a.T, scales, scales, gpu=gpu)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_refusals(name: str) -> None:
+    kind, message, do = OTHERS[name]
+    with pytest.raises(op.OpError) as raised:
+        do()
+    assert type(raised.value) is kind and str(raised.value).startswith(message)
