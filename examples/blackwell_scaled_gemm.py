@@ -41,11 +41,12 @@ FORMATS = {
 }
 """The type of A and B, the type of the factors, and the elements along K that share one."""
 
-BUGS = ("shared-columns", "late-copy", "no-factors", "overlap", "missing-bytes", "no-wait")
+BUGS = ("shared-columns", "late-copy", "no-factors", "overlap", "missing-bytes", "early-release", "no-wait")
 """Mistakes.
 
 All stages have the same columns for factors; the factors are copied after the MMAs; those of B are not copied; those
-of A lie in the columns of the accumulator; the barrier expects no bytes of factors; the epilogue does not wait.
+of A lie in the columns of the accumulator; the barrier expects no bytes of factors; a stage is released before the MMAs
+that read it; the epilogue does not wait.
 """
 
 
@@ -162,6 +163,8 @@ class ScaledGemm:
             atom = cute.make_copy_atom(tcgen05.Cp4x32x128bOp(tcgen05.CtaGroup(self.blocks)), self.factor)
             for i in range(k_tiles):
                 stage = consumer.wait_and_advance()
+                if self.bug == "early-release":
+                    stage.release()
                 at = (None, None, None, stage.index)
                 first = 0 if self.bug == "shared-columns" else stage.index * (columns_a + columns_b)
                 sfa = cute.make_tensor(cute.recast_ptr(pointer + (start + first), dtype=self.factor), tSFA)
@@ -176,7 +179,8 @@ class ScaledGemm:
                     cute.copy(copy, source, thread.partition_D(target))
                 if self.bug != "late-copy":
                     cute.gemm(mma, acc, [rA[at], sfa], [rB[at], sfb], accumulate=i > 0)
-                stage.release()
+                if self.bug != "early-release":
+                    stage.release()
             full.commit()
         elif warp >= 4:
             if cute.const_expr(self.bug != "no-wait"):

@@ -75,8 +75,14 @@ class Tcgen05MmaType(MmaAtomType):
             raise AtomError(f"C has elements {c}; they must be those of D, {d}")
         types = (d, a, b)
         if key.kind or key.sf or key.vec:
-            if key.saturate or key.source_a != AddressSpace.smem or key.majors != ("k", "k"):
-                raise AtomError("block scales need A = smem, major = (k, k), and no saturate")
+            found = [f"A = {key.source_a}"] if key.source_a != AddressSpace.smem else []
+            found += [f"major = ({', '.join(key.majors)})"] if key.majors != ("k", "k") else []
+            found += ["saturate"] if key.saturate else []
+            if found:
+                raise AtomError(
+                    f"an MMA with block scales cannot have {' and '.join(found)}; A must be in shared memory, both "
+                    "operands k-major, and saturate is not available"
+                )
             factor = (key.sf, key.vec) if key.sf or key.vec else None
             return find_scaled_tcgen05(key.kind, key.cta_group, key.shape, types, factor)
         kind = kind_of_types(types)

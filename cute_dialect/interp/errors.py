@@ -146,6 +146,13 @@ class OpInfo:
         return op_text(self._op)
 
 
+def instruction_name(info: OpInfo) -> str:
+    """Return the name of an op for a diagnostic: for intrinsics of tcgen05 that of the instruction, ``tcgen05.cp``."""
+    intrinsic = str(getattr(attr_of(info.source, "intrin"), "data", ""))
+    family, _, rest = intrinsic.removeprefix("llvm.nvvm.").partition(".")
+    return f"tcgen05.{rest.split('.')[0]}" if family == "tcgen05" else info.name
+
+
 def op_text(op: Operation) -> str:
     """Return the op in generic form on one line, at most 200 characters. An op with regions gives its name only."""
     from io import StringIO

@@ -92,12 +92,23 @@ def make_blockscaled_trivial_tiled_mma(
         types_and_majors: the further arguments. ``sf_dtype`` and ``sf_vec_size`` are the type of the scale factors, and
             the number of elements along K that share one. ``mma_tiler_mn`` is (M, N) of the instruction.
 
-    Raises TypeError if there is no such instruction.
+    Raises TypeError for other arguments, or if there is no such instruction.
     """
     tcgen05 = cute.nvgpu.tcgen05
     given: Any = types_and_majors
-    b_dtype, *others = given if isinstance(given[0], type) else (a_dtype, *given)
-    a_major, b_major, sf_dtype, vec, group, (m, n), *source = others
+    b_dtype, *others = given if given and isinstance(given[0], type) else (a_dtype, *given)
+    if len(others) not in (6, 7):
+        raise TypeError(
+            "make_blockscaled_trivial_tiled_mma: the arguments are a_dtype, [b_dtype,] a_major, b_major, sf_dtype, "
+            f"sf_vec_size, cta_group, mma_tiler_mn [, a_source]; got {len(given) + 1} arguments"
+        )
+    a_major, b_major, sf_dtype, vec, group, shape, *source = others
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise TypeError(
+            f"make_blockscaled_trivial_tiled_mma: mma_tiler_mn must be (M, N) of the instruction, got {shape!r}; "
+            "its K follows from the types"
+        )
+    m, n = shape
     where: tuple[CtaGroup, OperandSource] = (group, source[0] if source else tcgen05.OperandSource.SMEM)
     if a_dtype is b_dtype is cute.Float4E2M1FN and (vec == 16 or sf_dtype is cute.Float8E8M0FNU):
         if a_major != cute.nvgpu.OperandMajorMode.K or b_major != cute.nvgpu.OperandMajorMode.K:

@@ -20,6 +20,7 @@ import cute_dialect.lang as cute
 from cute_dialect.arch.tmem import strides
 from cute_dialect.lang.machine.tiled_mma import in_tensor_memory
 from cute_dialect.lang.tracing.errors import KernelTypeError
+from cute_dialect.lang.values.layouts import FactorLayout
 
 if TYPE_CHECKING:
     from cute_dialect.lang.machine.tiled_mma import TiledMma
@@ -50,6 +51,14 @@ def tile_atom_to_shape_SF(Tensor_shape: Shape, sf_vec_size: int) -> Layout:
         Tensor_shape: the shape of the tensor in elements, static or dynamic.
         sf_vec_size: elements along K that share a factor.
     """
+    if not isinstance(Tensor_shape, tuple) or len(Tensor_shape) not in (2, 3):
+        raise KernelTypeError(
+            "F251",
+            f"tile_atom_to_shape_SF: Tensor_shape must be (M, K) or (M, K, L) of the tensor in elements, got "
+            f"{Tensor_shape!r}",
+        )
+    if sf_vec_size not in (16, 32):
+        raise KernelTypeError("F251", f"tile_atom_to_shape_SF: sf_vec_size must be 16 or 32, got {sf_vec_size!r}")
     m, k, *batches = Tensor_shape
     rest_m, rest_k = cute.ceil_div(m, ROWS), cute.ceil_div(k, FACTORS * sf_vec_size)
     block = ROWS * FACTORS
@@ -142,7 +151,7 @@ def _sm120(tiled_mma: TiledMma, tile: Shape, vec: int, operand: str, stages: int
 
 
 def _tmem(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, smem_layout: LayoutLike) -> Layout:
-    made = _layout(tiled_mma, tiler, vec, operand, None)
+    made = FactorLayout(_layout(tiled_mma, tiler, vec, operand, None).payload, operand)
     if cute.shape(smem_layout) != made.shape:
         raise KernelTypeError(
             "F251",
@@ -158,6 +167,8 @@ def _layout(tiled_mma: TiledMma, tiler: Shape, vec: int, operand: str, stages: i
     what = f"the layout of {operand}"
     if not tiled_mma.atom.type.has_scales:
         raise KernelTypeError("F251", f"{what} needs an MMA with block scales, got {tiled_mma!r}")
+    if not isinstance(tiler, tuple) or len(tiler) != 3:
+        raise KernelTypeError("F251", f"{what}: mma_tiler_mnk must be (M, N, K) in elements, got {tiler!r}")
     m, n, k = tiled_mma.shape_mnk
     own, columns = tiled_mma.atom.type.factors_of(operand)
     if k != vec * columns:

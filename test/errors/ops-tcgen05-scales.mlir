@@ -1,8 +1,13 @@
 // Errors of the MMA of tensor memory with block scales, and of the copy of scale factors.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{block scales need A = smem, major = (k, k), and no saturate}}
+// expected-error @below {{an MMA with block scales cannot have A = tmem; A must be in shared memory, both operands k-major, and saturate is not available}}
 func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = tmem, kind = mxf8f6f4>)
+
+// -----
+
+// expected-error @below {{an MMA with block scales cannot have major = (k, mn) and saturate; A must be in shared memory}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), major = (k, mn), saturate, kind = mxf8f6f4>)
 
 // -----
 

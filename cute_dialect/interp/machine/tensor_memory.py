@@ -259,9 +259,12 @@ class TensorMemory:
         """Check that words are inside the tensor memory and allocated. Raises Fault."""
         for rect in rects:
             if rect.end > COLUMNS or rect.lanes >> LANES:
+                own = " and ".join(_range("column", a.first, a.end) for a in self.allocations)
                 raise Fault(
                     "oob",
-                    f"{name} accesses {rect} of tensor memory{what}; it has {LANES} lanes and {COLUMNS} columns",
+                    f"{name} accesses {rect} of tensor memory{what}; it has {LANES} lanes and {COLUMNS} columns, of "
+                    f"which the block has allocated {own or 'none'}",
+                    notes=tuple([a.note for a in self.allocations]),
                 )
             missing = next((c for c in range(rect.first, rect.end) if self.owners[c] is None), -1)
             if missing < 0:
@@ -270,7 +273,7 @@ class TensorMemory:
             if freed is not None:
                 why, notes = "after it was freed", (f"it was freed at {_at(freed[1])}",)
             else:
-                why = "which is not allocated"
+                why = "which is not allocated; allocate more columns, or access fewer"
                 notes = tuple(a.note for a in self.allocations) or ("no tcgen05.alloc has been executed",)
             raise Fault("oob", f"{name} accesses column {missing} of tensor memory{what}, {why}", notes=notes)
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault, InterpError, OpInfo, location_text, op_name, op_text
+from cute_dialect.interp.errors import Fault, InterpError, OpInfo, instruction_name, location_text, op_name, op_text
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks, PrecedingGrids
 from cute_dialect.interp.race.flags import Flags
@@ -89,7 +89,7 @@ class Reporter:
         got = self.infos.get(id(info))
         if got is None:
             got = self.infos[id(info)] = len(self.sites)
-            self.sites.append((info.name, info))
+            self.sites.append((instruction_name(info), info))
         return got
 
     def error(
@@ -138,6 +138,8 @@ class Reporter:
                 f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
             )
         name = cluster.names.get(actor, "an asynchronous copy")
+        if kind == "tensor":
+            return name
         return f"the copy that signals the {name}" if kind == "mbarrier" else f"the {name}"
 
     def _report(self, g: Group, s: Shadow, idx: Array, ok: Array, lanes: Array, kind: str) -> None:

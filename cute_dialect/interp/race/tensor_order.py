@@ -145,8 +145,8 @@ class TensorOrder:
 
     def actor(self, g: Group, lane: int) -> int:
         """Return the column of a thread's MMAs and copies."""
-        x, y, z = g.thread_coord(lane)
-        return g.clocks.cluster.actor("tensor", g.clocks.first + lane, f"tcgen05 operations of thread ({x}, {y}, {z})")
+        thread = g.clocks.first + lane
+        return g.clocks.cluster.actor("tensor", thread, self._who(g, thread, -1))
 
     def commit(self, g: Group, lane: int) -> Array:
         """Record a tcgen05.commit, and return the table that it releases when it arrives.
@@ -245,10 +245,14 @@ class TensorOrder:
         word = "write-after-read" if not old.writes else "write-after-write" if new.writes else "read-after-write"
         roles = new.role if old.role == new.role else f"{new.role} of this, {old.role} of the earlier"
         x, y, z = _coord(g, block.linear)
+        kinds = {old.event.kind, new.event.kind}
+        # An overlap may be unintended, unless this reads a result of the earlier one.
+        is_result = not new.writes and not (kinds == {"mma"} and old.role != new.role)
+        other = "" if is_result or kinds & {"alloc", "dealloc"} else "; or use other columns for one of the two"
         raise Fault(
             "race",
             f"{word} race on tensor memory of block ({x}, {y}, {z}), {common} ({roles}), with an earlier "
-            f"{old.event.name}: {missing}",
+            f"{old.event.name}: {missing}{other}",
             new.event.lanes[0],
             notes=(self._note(g, old.event),),
         )

@@ -25,7 +25,7 @@ from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class, parse_type
 from cute_dialect.lang.values.dtypes import Boolean, Int16, Int64
 from cute_dialect.lang.values.dynamic import is_dynamic
-from cute_dialect.lang.values.indexing import check_access, check_part
+from cute_dialect.lang.values.indexing import check_access, check_thread
 from cute_dialect.lang.values.int_tuples import to_ssa
 from cute_dialect.lang.values.layouts import Layout
 from cute_dialect.lang.values.numeric import as_number
@@ -142,7 +142,7 @@ class ThrCopy(TiledCopy):
         name = f"cute.tiled.copy.partition_{side}"
         what = f"partition_{side} by {self.name}"
         made = partition_view(name, self.ssa, tensor, (thread_coord(self.thr_idx),), what, "tensor")
-        check_part(made, tensor, self.thr_idx, self.size, lambda: self.size, "threads' parts")
+        check_thread(made, tensor, self.thr_idx, self.size, self.name)
         return made
 
     def retile_S(self, src: Tensor) -> Tensor:

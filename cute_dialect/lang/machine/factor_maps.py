@@ -32,6 +32,24 @@ def holds_factors(tensor: Tensor) -> bool:
     return _has_zeros(layout_modes(layout_modes(layout)[1])[0])
 
 
+def refuse_plain(source: Tensor, smem: LayoutLike, what: str) -> None:
+    """Raise F254 if a tile in shared memory has the layout of scale factors, but the global tensor has not."""
+    payload = as_layout(smem).payload
+    if not isinstance(payload, Payload) or not isinstance(payload.shape, tuple) or len(payload.shape) != 2:
+        return
+    k = layout_modes(payload)[1]
+    if not _has_zeros(k):
+        return
+    vector = next(s for s, d in zip(*flat_modes(k)) if type(d) is int and d == 0 and s != 1)
+    raise KernelTypeError(
+        "F254",
+        f"{what}: smem_layout is that of scale factors for {vector} elements along K, but gmem_tensor is {source!r}; "
+        "scale factors in global memory must be in blocks of 128 rows x 4 factors",
+        hint="store the factors in these blocks, and pass cute.make_tensor(pointer, "
+        f"blockscaled.tile_atom_to_shape_SF(A.shape, {vector})), with the shape of A or B in elements",
+    )
+
+
 def repeats(tensor: Tensor) -> bool:
     """Return True if mode 0 of a tensor, a tile, has a mode of stride 0."""
     layout = getattr(tensor, "payload", None)
@@ -64,10 +82,17 @@ class FactorBlocks:
         self.vector: int = atom_k[0]
         self.batches = tuple(shape[2:])
         if not isinstance(tile, tuple | list) or len(tile) != 2 or not all(isinstance(n, int) for n in tile):
-            self._refuse(f"the tile is {tile}, which must be two integers (X, K)")
+            raise KernelTypeError("F254", f"{what}: the tile of scale factors must be two integers (X, K), got {tile}")
         (x, k), columns = tile, 4 * self.vector
         if x % 128 or k % columns:
-            self._refuse(f"the tile is {x} x {k}, which must be a multiple of 128 x {columns}")
+            raise KernelTypeError(
+                "F254",
+                f"{what}: the tile of scale factors is {x} x {k}; it must be a multiple of 128 x {columns}",
+                hint="use an MMA and a tile whose M (for SFA) or N (for SFB) is a multiple of 128, or load the factors "
+                "without TMA"
+                if x % 128
+                else f"use a tile with K = {-(-k // columns) * columns}",
+            )
         self.tiler = (_BLOCK, x // 128, k // columns)
         self._check_tile(smem)
         self.tensor = make_tensor(

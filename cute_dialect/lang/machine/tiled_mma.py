@@ -28,7 +28,7 @@ from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class, parse_type
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Boolean, Numeric
-from cute_dialect.lang.values.indexing import check_part, coord_text
+from cute_dialect.lang.values.indexing import check_thread, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
 from cute_dialect.lang.values.layout_functions import filter_zeros
 from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, make_layout, of_payload
@@ -433,7 +433,7 @@ class ThrMma(TiledMma):
         except LayoutError as e:
             refuse("F254", what, e, hint=f"the tensor is {t!r}")
         part = Tensor.of(made, t.element_type)
-        check_part(part, t, self.thr_idx, self.size, lambda: self.size, "threads' parts")
+        check_thread(part, t, self.thr_idx, self.size, self.name)
         return part
 
     def partition_A(self, tensor: Tensor) -> Tensor:
@@ -586,6 +586,8 @@ def _scaled_gemm(
             )
         parts.append(pair)
     (a, sfa), (b, sfb) = parts
+    if (_recorded_operand(sfa), _recorded_operand(sfb)) == ("SFB", "SFA"):
+        raise KernelTypeError("F254", f"{what}: a is [A, SFB] and b is [B, SFA]; pass [A, SFA] and [B, SFB]")
     operands = _operands(atom, what, d, a, b, *([] if e is None else [e]))
     operands += [tensor_operand(_factors(atom, t, n), what, n) for t, n in ((sfa, "SFA"), (sfb, "SFB"))]
     ssa, ends = _accumulating(mma, atom, value, operands[0], c, accumulate, what)
@@ -607,6 +609,19 @@ def _set_factors(mma: TiledMma | MmaAtom, atom: MmaAtom, field: str, what: str) 
     assert isinstance(kind, Tcgen05MmaType)
     rows, _ = kind.factors_of(operand)
     return make_tensor(pointer, Layout(make_payload(kind.factor_layout(operand, rows))))
+
+
+def _recorded_operand(factors: object) -> str:
+    """Return "SFA" or "SFB" if a tensor of scale factors, or one that it is a slice of, has the layout of one of them.
+
+    Otherwise, and after a loop that changes the tensor, the result is empty.
+    """
+    recorded: dict[SSAValue, str] = current().state.get("factors", {})
+    value: Any = factors.ssa if recorded and isinstance(factors, Tensor) else None
+    while value is not None and value not in recorded:
+        operands = getattr(value.owner, "operands", ())
+        value = next((x for x in operands if x.type.name == "cute.memref"), None)
+    return recorded[value] if value is not None else ""
 
 
 def _fits(atom: MmaAtom, operand: str, element: type[Numeric] | None) -> bool:

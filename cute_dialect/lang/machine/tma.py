@@ -101,7 +101,7 @@ def make_tiled_tma_atom(
         oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
         l2_promotion: L2 promotion size in bytes.
     """
-    from cute_dialect.lang.machine.factor_maps import FactorBlocks, holds_factors  # late: start-up
+    from cute_dialect.lang.machine.factor_maps import FactorBlocks, holds_factors, refuse_plain  # late: start-up
     from cute_dialect.lang.values.layouts import as_layout, is_layout  # late: start-up
     from cute_dialect.lang.values.tensors import Tensor  # late: start-up
 
@@ -116,6 +116,7 @@ def make_tiled_tma_atom(
         blocks = FactorBlocks(source, _of_one_stage(smem_layout, cta_tiler), cta_tiler, what)
         made = make_tiled_tma_atom(op, blocks.tensor, as_layout(blocks.smem), blocks.tiler, num_multicast)
         return TmaInfo(made.atom, blocks.coordinates(made.tma_tensor), smem_layout)
+    refuse_plain(source, _of_one_stage(smem_layout, cta_tiler), what)
     if internal_type is not None and internal_type is not source.element_type:
         raise KernelTypeError(
             "F254", f"{what}: internal_type must be the element type {source.element_type!r}, got {internal_type!r}",

@@ -222,6 +222,15 @@ _NARROW = (*_FP8, "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN")
 
 
 def _scaled(op: _ScaledMma, types: tuple[type[Numeric], type[Numeric]], kind: str, factors: str, vec: int) -> str:
+    if op.a_src == OperandSource.TMEM:
+        raise KernelTypeError(
+            "F250", f"tcgen05.{op.name}: a_src must be OperandSource.SMEM; an MMA with block scales reads A from there"
+        )
+    for name in ("a_major_mode", "b_major_mode"):
+        if getattr(op, name) == OperandMajorMode.MN:
+            raise KernelTypeError(
+                "F250", f"tcgen05.{op.name}: {name} must be OperandMajorMode.K for an MMA with block scales"
+            )
     return _text(op, (Float32, *types), f"kind = {kind}", f"sf = {factors}", f"vec = {vec}")
 
 

@@ -317,6 +317,26 @@ def check_part(view: Any, tensor: Any, coord: Any, extents: Any, shape: Callable
         check_view_later(view, tensor, where, shape(), text)
 
 
+def check_thread(part: Any, tensor: Any, thread: Any, threads: int, owner: str) -> None:
+    """Check the thread index of a thread's part of a tensor, as :func:`check_part` does.
+
+    Args:
+        part: the thread's part.
+        tensor: the tensor that is divided.
+        thread: the thread index.
+        threads: the number of threads.
+        owner: the division among threads, for messages, such as "a tiled copy of CopyUniversalOp".
+
+    Raises F242 for a static index past the threads.
+    """
+    if is_number(thread):
+        index = as_number(thread)
+        if index.is_static and not 0 <= int(index.value) < threads:
+            has = "1 thread; use get_slice(0)" if threads == 1 else f"{threads} threads; use 0 to {threads - 1}"
+            raise LayoutError("F242", f"get_slice({int(index.value)}): {owner} has {has}")
+    check_part(part, tensor, thread, threads, lambda: threads, "threads' parts")
+
+
 def has_asserts() -> bool:
     tracer = active()
     return tracer is not None and bool(tracer.state.get("asserts"))

@@ -76,6 +76,7 @@ class AnyLayout(Dynamic):
 
     payload: Any
     is_static: bool
+    factors_of = ""  # "SFA" or "SFB" for :class:`FactorLayout`
 
     def __init__(self, payload: Any, ssa: SSAValue | None = None, numbers: Sequence[Numeric] | None = None):
         self.payload = payload
@@ -266,6 +267,23 @@ class Layout(AnyLayout):
     def stride(self) -> Any:
         """The strides, nested like the shape."""
         return tree_of(self.payload.stride, iter(self.numbers[len(dynamic_leaves_of(self.payload.shape)) :]))
+
+
+class FactorLayout(Layout):
+    """A static layout of scale factors in tensor memory that records their operand, "SFA" or "SFB".
+
+    The layouts of both operands are often equal. :func:`make_tensor` records the operand, so that ``cute.gemm`` can
+    report swapped factors. Functions of layouts return plain layouts.
+    """
+
+    __slots__ = ("factors_of",)
+
+    def __init__(self, payload: Any, factors_of: str):
+        super().__init__(payload)
+        self.factors_of = factors_of
+
+    def __cute_form__(self) -> Form:
+        return LayoutForm(Layout, self.payload)
 
 
 class ComposedLayout(AnyLayout):

@@ -262,7 +262,10 @@ def make_tensor(iterator: Pointer | Coord, layout: LayoutLike) -> Tensor:
             from cute_dialect.dialect.memory_types import CoordTensor, CoordTensorType  # late: start-up
 
             return Tensor.static(CoordTensorType(CoordTensor(iterator.payload, over.payload)))
-        return Tensor.of(current().value("cute.make_view", [iterator.ssa, over.ssa]), dtype)
+        made = Tensor.of(current().value("cute.make_view", [iterator.ssa, over.ssa]), dtype)
+        if over.factors_of:
+            current().state.setdefault("factors", {})[made.ssa] = over.factors_of
+        return made
     except VerifyException as e:
         raise LayoutError("F240", f"make_tensor({_named(iterator)}, {over}): {e}") from None
 

@@ -421,10 +421,10 @@ def host(x: cute.Tensor):
 
 cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 #: KernelTypeError
-#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is 64 x 128, which must be a multiple of 128 x 128
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the tile of scale factors is 64 x 128; it must be a multiple of 128 x 128
 #:     8 |     cute.nvgpu.make_tiled_tma_atom_A(cute.nvgpu.cpasync.G2S(), factors, one, (64, 32, 128), mma)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
+#: hint: use an MMA and a tile whose M (for SFA) or N (for SFB) is a multiple of 128, or load the factors without TMA
 #: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
 
 # ===== a stage of factors in another layout
@@ -520,8 +520,188 @@ def host(x: cute.Tensor):
 
 cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")
 #: KernelTypeError
-#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): scale factors must have the layouts of cute.blockscaled; the tile is (128, 128:1), which must be two integers (X, K)
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the tile of scale factors must be two integers (X, K), got (128, 128:1)
 #:     8 |     cute.nvgpu.cpasync.make_tiled_tma_atom(cute.nvgpu.cpasync.G2S(), factors, one, (128, cute.make_layout(128)))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: tile_atom_to_shape_SF for global memory; for a stage make_smem_layout_sfa or make_smem_layout_sfb, or those of sm_120
 #: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_120a", device="cpu")
+
+# ===== row-major factors as the source of TMA
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 128, 32)))
+    one = blockscaled.make_smem_layout_sfb(mma, (128, 128, 128), 32, 1)[None, None, None, 0]
+    cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), x, one, (128, 128, 128), mma)
+
+cute.compile(host, np.zeros((256, 16), np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:7:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): smem_layout is that of scale factors for 32 elements along K, but gmem_tensor is tensor<ptr<ui8, gmem, align<16>> o (?,?):(?{div=16},1)>; scale factors in global memory must be in blocks of 128 rows x 4 factors
+#:     7 |     cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), x, one, (128, 128, 128), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: store the factors in these blocks, and pass cute.make_tensor(pointer, blockscaled.tile_atom_to_shape_SF(A.shape, 32)), with the shape of A or B in elements
+#: called from blackwell.py:9:1  cute.compile(host, np.zeros((256, 16), np.uint8), chip="sm_100a", device="cpu")
+
+# ===== a tile of factors that TMA cannot load because of its N
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 192, 32)))
+    one = blockscaled.make_smem_layout_sfb(mma, (128, 192, 128), 32, 1)[None, None, None, 0]
+    factors = cute.make_tensor(x.iterator, blockscaled.tile_atom_to_shape_SF((384, 128), 32))
+    cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), factors, one, (128, 192, 128), mma)
+
+cute.compile(host, np.zeros(1536, np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the tile of scale factors is 192 x 128; it must be a multiple of 128 x 128
+#:     8 |     cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), factors, one, (128, 192, 128), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: use an MMA and a tile whose M (for SFA) or N (for SFB) is a multiple of 128, or load the factors without TMA
+#: called from blackwell.py:10:1  cute.compile(host, np.zeros(1536, np.uint8), chip="sm_100a", device="cpu")
+
+# ===== a tile of factors with a part of a block along K
+import numpy as np
+
+@cute.jit
+def host(x: cute.Tensor):
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 128, 32)))
+    one = blockscaled.make_smem_layout_sfb(mma, (128, 128, 128), 32, 1)[None, None, None, 0]
+    factors = cute.make_tensor(x.iterator, blockscaled.tile_atom_to_shape_SF((128, 128), 32))
+    cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), factors, one, (128, 128, 96), mma)
+
+cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+#: KernelTypeError
+#: blackwell.py:8:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): the tile of scale factors is 128 x 96; it must be a multiple of 128 x 128
+#:     8 |     cute.nvgpu.make_tiled_tma_atom_B(cute.nvgpu.cpasync.G2S(), factors, one, (128, 128, 96), mma)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: use a tile with K = 128
+#: called from blackwell.py:10:1  cute.compile(host, np.zeros(512, np.uint8), chip="sm_100a", device="cpu")
+
+# ===== an instruction with K as the tile of a block-scaled MMA
+E4M3, E8M0, ONE = cute.Float8E4M3FN, cute.Float8E8M0FNU, tcgen05.CtaGroup.ONE
+
+trace(lambda: blackwell.make_blockscaled_trivial_tiled_mma(E4M3, K, K, E8M0, 32, ONE, (128, 128, 64)))
+#: TypeError
+#: blackwell.py:3:15: error F162: TypeError: make_blockscaled_trivial_tiled_mma: mma_tiler_mn must be (M, N) of the instruction, got (128, 128, 64); its K follows from the types
+#:     3 | trace(lambda: blackwell.make_blockscaled_trivial_tiled_mma(E4M3, K, K, E8M0, 32, ONE, (128, 128, 64)))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a block-scaled MMA without the group of blocks
+trace(lambda: blackwell.make_blockscaled_trivial_tiled_mma(cute.Float8E4M3FN, K, K, cute.Float8E8M0FNU, 32, (128, 64)))
+#: TypeError
+#: blackwell.py:1:15: error F162: TypeError: make_blockscaled_trivial_tiled_mma: the arguments are a_dtype, [b_dtype,] a_major, b_major, sf_dtype, sf_vec_size, cta_group, mma_tiler_mn [, a_source]; got 6 arguments
+#:     1 | trace(lambda: blackwell.make_blockscaled_trivial_tiled_mma(cute.Float8E4M3FN, K, K, cute.Float8E8M0FNU, 32, (128, 64)))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== A of a block-scaled MMA in tensor memory
+trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF4Op((128, 64, 64), a_src=tcgen05.OperandSource.TMEM)))
+#: KernelTypeError
+#: blackwell.py:1:15: error F250: tcgen05.MmaMXF4Op: a_src must be OperandSource.SMEM; an MMA with block scales reads A from there
+#:     1 | trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF4Op((128, 64, 64), a_src=tcgen05.OperandSource.TMEM)))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== B of a block-scaled MMA that is not K-major
+MN = tcgen05.OperandMajorMode.MN
+
+trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 64, 32), b_major_mode=MN)))
+#: KernelTypeError
+#: blackwell.py:3:15: error F250: tcgen05.MmaMXF8Op: b_major_mode must be OperandMajorMode.K for an MMA with block scales
+#:     3 | trace(lambda: cute.make_mma_atom(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 64, 32), b_major_mode=MN)))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== the shape of scale factors instead of that of the matrix
+trace(lambda: blockscaled.tile_atom_to_shape_SF(512, 32))
+#: KernelTypeError
+#: blackwell.py:1:15: error F251: tile_atom_to_shape_SF: Tensor_shape must be (M, K) or (M, K, L) of the tensor in elements, got 512
+#:     1 | trace(lambda: blockscaled.tile_atom_to_shape_SF(512, 32))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a number of elements that no factor scales
+trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 64))
+#: KernelTypeError
+#: blackwell.py:1:15: error F251: tile_atom_to_shape_SF: sf_vec_size must be 16 or 32, got 64
+#:     1 | trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 64))
+#:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a tile of factors without K
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    blockscaled.make_smem_layout_sfa(mma, (128, 32), 32, 1)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: the layout of SFA: mma_tiler_mnk must be (M, N, K) in elements, got (128, 32)
+#:     3 |     blockscaled.make_smem_layout_sfa(mma, (128, 32), 32, 1)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a second thread of a copy to tensor memory
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 32, 32)))
+    one = blockscaled.make_smem_layout_sfa(mma, (128, 32, 128), 32, 1)[None, None, None, 0]
+    columns = arch.retrieve_tmem_ptr(cute.Float8E8M0FNU, 16, arch.alloc_smem(cute.Int32, 1))
+    factors = cute.filter_zeros(cute.make_tensor(columns, blockscaled.make_tmem_layout_sfa(mma, (128, 32, 128), 32, one)))
+    copy = tcgen05.make_s2t_copy(cute.make_copy_atom(tcgen05.Cp4x32x128bOp(), cute.Float8E8M0FNU), factors)
+    copy.get_slice(1).partition_D(factors)
+
+trace(f)
+#: LayoutError
+#: blackwell.py:7:5: error F242: get_slice(1): a tiled copy of Cp4x32x128bOp has 1 thread; use get_slice(0)
+#:     7 |     copy.get_slice(1).partition_D(factors)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a thread past those of a tiled copy
+def f():
+    copy = cute.make_tiled_copy_tv(cute.make_copy_atom(cute.nvgpu.CopyUniversalOp(), Float32), (32, 4), (1, 4))
+    copy.get_slice(128).partition_S(cute.smem_tensor(Float32, (32, 16)))
+
+trace(f)
+#: LayoutError
+#: blackwell.py:3:5: error F242: get_slice(128): a tiled copy of CopyUniversalOp has 128 threads; use 0 to 127
+#:     3 |     copy.get_slice(128).partition_S(cute.smem_tensor(Float32, (32, 16)))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== swapped scale factors
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaMXF8Op(cute.Float8E4M3FN, (128, 128, 32)))
+    tile = (128, 128, 128)
+    a, b = (
+        make(cute.smem_tensor(cute.Float8E4M3FN, x.outer, 1024, x.inner))
+        for make, x in (
+            (mma.make_fragment_A, blackwell.make_smem_layout_a(mma, tile, cute.Float8E4M3FN, 1)[None, None, None, 0]),
+            (mma.make_fragment_B, blackwell.make_smem_layout_b(mma, tile, cute.Float8E4M3FN, 1)[None, None, None, 0]),
+        )
+    )
+    pointer = arch.retrieve_tmem_ptr(Float32, 16, arch.alloc_smem(cute.Int32, 1))
+    acc = cute.make_tensor(pointer, mma.make_fragment_C(mma.partition_shape_C((128, 128))).layout)
+    one = blockscaled.make_smem_layout_sfa(mma, tile, 32, 1)[None, None, None, 0]
+    columns = cute.recast_ptr(pointer + 128, dtype=cute.Float8E8M0FNU)
+    sfa = cute.make_tensor(columns, blockscaled.make_tmem_layout_sfa(mma, tile, 32, one))
+    sfb = cute.make_tensor(columns, blockscaled.make_tmem_layout_sfb(mma, tile, 32, one))
+    cute.gemm(mma, acc, [a, sfb[None, None, None]], [b, sfa])
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:17:5: error F254: cute.gemm: a is [A, SFB] and b is [B, SFA]; pass [A, SFA] and [B, SFB]
+#:    17 |     cute.gemm(mma, acc, [a, sfb[None, None, None]], [b, sfa])
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)

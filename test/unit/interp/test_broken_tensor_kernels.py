@@ -145,7 +145,14 @@ CORPUS = [
         "16: too few columns",
         ((COLUMNS, COLUMNS.replace("64", "32")),),
         "oob",
-        "tensor memory .*(which is not allocated|it has 128 lanes)",
+        "tensor memory .*(which is not allocated; allocate more columns|has allocated columns [0-9]+ to [0-9]+)",
+    ),
+    gemm(
+        "16: columns past the last",
+        ((OFFSET, "%far = arith.constant 512 : i32\n        " + OFFSET.replace("%c32", "%far")),),
+        "oob",
+        "columns [0-9]+ to [0-9]+ of tensor memory .*it has 128 lanes and 512 columns, of which the block has allocated "
+        "columns [0-9]+ to [0-9]+",
     ),
     gemm(
         "16: columns that cannot be allocated",
@@ -301,7 +308,8 @@ CORPUS += [
         "40: scale factors in one buffer",
         ((REUSED, ""),),
         "race",
-        "race on tensor memory .*destination.* missing tcgen05.commit to an mbarrier after the earlier one",
+        "race on tensor memory .*destination.* missing tcgen05.commit to an mbarrier after the earlier one"
+        ", and a wait for its phase; or use other columns for one of the two",
     ),
     block_scaled(
         "39: no fence before a buffer is overwritten",
