@@ -151,8 +151,8 @@ CORPUS = [
         "16: columns past the last",
         ((OFFSET, "%far = arith.constant 512 : i32\n        " + OFFSET.replace("%c32", "%far")),),
         "oob",
-        "columns [0-9]+ to [0-9]+ of tensor memory .*it has 128 lanes and 512 columns, of which the block has allocated "
-        "columns [0-9]+ to [0-9]+",
+        "columns [0-9]+ to [0-9]+ of tensor memory .*it has 128 lanes and 512 columns, of which the block has "
+        "allocated columns [0-9]+ to [0-9]+",
     ),
     gemm(
         "16: columns that cannot be allocated",
