@@ -617,7 +617,7 @@ def _recorded_operand(factors: object) -> str:
     Otherwise, and after a loop that changes the tensor, the result is empty.
     """
     recorded: dict[SSAValue, str] = current().state.get("factors", {})
-    value: Any = factors.ssa if recorded and isinstance(factors, Tensor) else None
+    value = factors.ssa if recorded and isinstance(factors, Tensor) else None
     while value is not None and value not in recorded:
         operands = getattr(value.owner, "operands", ())
         value = next((x for x in operands if x.type.name == "cute.memref"), None)

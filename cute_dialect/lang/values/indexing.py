@@ -317,7 +317,7 @@ def check_part(view: Any, tensor: Any, coord: Any, extents: Any, shape: Callable
         check_view_later(view, tensor, where, shape(), text)
 
 
-def check_thread(part: Any, tensor: Any, thread: Any, threads: int, owner: str) -> None:
+def check_thread(part: object, tensor: object, thread: object, threads: int, owner: str) -> None:
     """Check the thread index of a thread's part of a tensor, as :func:`check_part` does.
 
     Args:

@@ -278,7 +278,7 @@ class FactorLayout(Layout):
 
     __slots__ = ("factors_of",)
 
-    def __init__(self, payload: Any, factors_of: str):
+    def __init__(self, payload: LayoutPayload, factors_of: str):
         super().__init__(payload)
         self.factors_of = factors_of
 
