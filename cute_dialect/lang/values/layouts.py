@@ -272,7 +272,7 @@ class Layout(AnyLayout):
 class FactorLayout(Layout):
     """A static layout of scale factors in tensor memory that records their operand, "SFA" or "SFB".
 
-    The layouts of both operands are often equal. :func:`make_tensor` records the operand, so that ``cute.gemm`` can
+    The layouts of both operands are often equal. ``make_tensor`` records the operand, so that ``cute.gemm`` can
     report swapped factors. Functions of layouts return plain layouts.
     """
 
