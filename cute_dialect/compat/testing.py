@@ -60,7 +60,7 @@ class JitArguments:
         self._kept: list[object] = []
 
     def add_to_scope(self, references: Sequence[object]) -> None:
-        """Keep objects alive as long as the arguments, such as the tensors of pointers."""
+        """Keep objects, such as the arrays behind pointers, alive as long as the arguments."""
         self._kept += references
 
     def __repr__(self) -> str:

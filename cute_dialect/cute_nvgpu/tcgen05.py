@@ -91,7 +91,7 @@ class Tcgen05MmaType(MmaAtomType):
         return find_tcgen05(kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
-        """Return True if the elements of a tensor are those of an operand. Unpacked ones of 4 and 6 bits are i8."""
+        """Return True if a tensor's elements have an operand's type. Unpacked 4-bit and 6-bit elements are i8."""
         return element == i8 if self._is_unpacked(operand) else super().accepts_element(operand, element)
 
     def wanted_element(self, operand: str) -> str:

@@ -226,7 +226,7 @@ def _gemm(op: Operation) -> None:
 
 
 def multiply_by_family(product: Product) -> None:
-    """Lower a GEMM as the family of its atom does."""
+    """Lower a GEMM by the rules of its atom's family."""
     cast("Multiply", import_module(module_of_atom(product.atom.name)).multiply)(product)
 
 

@@ -54,7 +54,7 @@ def multiply(product: Product) -> None:
 
 
 Factors: TypeAlias = Callable[[int, int, int], tuple[list[SSAValue], Mapping[str, Attribute]]]
-"""Function of (m, n, k) in instructions that returns the further operands and properties of an instruction."""
+"""Function that maps the position (m, n, k) of an instruction to its further operands and properties."""
 
 
 def multiply_by_warp_group(make: type[Operation], product: Product, factors: Factors | None = None) -> None:

@@ -40,14 +40,14 @@ from cute_dialect.prove.codec import Child
 from cute_dialect.prove.names import preconditions
 
 Row: TypeAlias = "tuple[Child, Child, Sequence[Sequence[int]]]"
-"""The node of a state, that of its question, and its edges."""
+"""Nodes of a state and of its question, and the edges to its successors."""
 FORMAT = "cute-prove certificate 1"
 CLAIM = "no race, no deadlock and no misuse of barriers in shared memory, for all sizes that meet the preconditions"
 FACTS, INTERLEAVINGS = "facts", "interleavings"
 """Engines: one schedule with happens-before, or all interleavings of visible steps."""
 END = -1
 LARGE = 1 << 20
-"""Bytes of text from which a file is compressed."""
+"""Size of the text, in bytes, from which a certificate is compressed."""
 HINTS: tuple[str, ...] = tuple(f.name for f in fields(Learned) if f.name not in ("skips", "excluded"))
 
 

@@ -15,7 +15,7 @@ from cute_dialect.interp.machine.group import Transfers, Wait
 from cute_dialect.runtime.turns import PREFIX, parse_turns
 
 MISFIT = "schedule"
-"""Kind of the error that a schedule does not fit a run."""
+"""Error kind of a schedule that does not fit the run."""
 
 
 class Replay:
