@@ -42,9 +42,9 @@ from types import (
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from cute_dialect.lang.control.positions import elements, generators_of, has_position, position, same_position
+from cute_dialect.lang.control.positions import elements, has_position, position, same_position
+from cute_dialect.lang.rewrite.module_state import state_of
 from cute_dialect.lang.rewrite.source import (
-    attributes_of,
     has_convertible_globals,
     is_convertible,
     is_convertible_class,
@@ -368,13 +368,12 @@ def _led_to(f: FunctionType) -> list[Any]:
     if is_convertible(code.co_filename, f.__module__):
         found.append(f.__dict__)
         names = names_read(code)
-        for name in names:
-            value = f.__globals__.get(name)
-            if value is not None:
-                found.append(value)
-                if isinstance(value, ModuleType):
-                    found += attributes_of(value, names)
-                    found += generators_of(value, names)
+        named = [value for name in names if (value := f.__globals__.get(name)) is not None]
+        found += named
+        captured = [x for cell in f.__closure__ or () for x in kept_in(cell) or ()]
+        for value in (*named, *captured):
+            if isinstance(value, ModuleType):
+                found += state_of(value, names)
     elif f.__dict__:
         found.append(f.__dict__)
     return found

@@ -18,12 +18,13 @@ import pickle
 import sys
 import warnings
 import zlib
-from collections.abc import Collection
 from contextvars import ContextVar
 from functools import lru_cache
 from operator import length_hint
-from types import GeneratorType, MethodDescriptorType, ModuleType, WrapperDescriptorType
+from types import GeneratorType, MethodDescriptorType, WrapperDescriptorType
 from typing import Any
+
+from cute_dialect.lang.rewrite.module_state import is_random_class
 
 COMPARED = 1 << 16
 """Maximum size, in bytes, of an array whose contents are compared before and after a region."""
@@ -52,39 +53,6 @@ def is_array_class(cls: type) -> bool:
     return cls.__module__.partition(".")[0] not in ("numpy", "ml_dtypes", "jax", "jaxlib", "cupy") and any(
         isinstance(vars(c).get("tobytes"), MethodDescriptorType) for c in cls.__mro__
     )
-
-
-@lru_cache(maxsize=4096)
-def is_random_class(cls: type) -> bool:
-    """Return True for the random generators of Python, NumPy and torch."""
-    return any((c.__module__, c.__name__) in _RANDOM for c in cls.__mro__)
-
-
-_RANDOM = frozenset(
-    zip(
-        ("random", "numpy.random._generator", "numpy.random.mtrand", "numpy.random.bit_generator", "torch._C"),
-        ("Random", "Generator", "RandomState", "BitGenerator", "Generator"),
-    )
-)
-
-
-def generators_of(module: ModuleType, names: Collection[str]) -> list[object]:
-    """Return the random generators behind the functions of a library with these names, such as ``random.random``."""
-    found: list[object] = []
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        module = todo.pop()
-        if module.__name__ in seen or module.__name__.partition(".")[0] not in ("random", "numpy", "torch"):
-            continue
-        seen.add(module.__name__)
-        if module.__name__ == "torch":
-            found.append(module.default_generator)
-        values = [vars(module)[n] for n in names if n in vars(module)]
-        receivers = [getattr(v, "__self__", None) for v in values]
-        found += [x for x in receivers if is_random_class(type(x))]
-        todo += [v for v in values if isinstance(v, ModuleType)]
-    return found
 
 
 @lru_cache(maxsize=4096)

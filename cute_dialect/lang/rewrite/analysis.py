@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_dialect.errors import Place
-from cute_dialect.lang.rewrite.source import attributes_of
+from cute_dialect.lang.rewrite.module_state import state_of
 
 NO_NAMES: frozenset[str] = frozenset()
 
@@ -63,8 +63,7 @@ class Site:
     def rooted(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the values of the names in ``roots`` (locals or globals).
 
-        If one is a module, its attributes that the text may read are added.
-
+        If one is a module, the state that the text may reach through it is added.
         """
         found: list[Any] = []
         for name in self.roots:
@@ -74,7 +73,7 @@ class Site:
                 found.append(self.globals[name])
         for value in [*found]:
             if type(value) is ModuleType:
-                found += attributes_of(value, self.attributes)
+                found += state_of(value, self.attributes)
         return found
 
 

@@ -24,7 +24,7 @@ import sys
 import sysconfig
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from opcode import opmap
 from operator import or_
@@ -114,22 +114,6 @@ def is_convertible_class(cls: type) -> bool:
         return True
     file = getattr(module, "__file__", None)
     return file is not None and is_convertible(file, cls.__module__)
-
-
-def attributes_of(module: ModuleType, names: Collection[str]) -> list[Any]:
-    """Return the values of these names in a user's module and in the user's modules that it refers to."""
-    found: list[Any] = []
-    seen: set[int] = set()
-    todo = [module]
-    while todo:
-        held = vars(todo.pop())
-        if id(held) in seen or not has_convertible_globals(held):
-            continue
-        seen.add(id(held))
-        values = [held[n] for n in names if n in held]
-        found += values
-        todo += [v for v in values if isinstance(v, ModuleType)]
-    return found
 
 
 # ----------------------------------------------------------------------------------------------------- the user's code

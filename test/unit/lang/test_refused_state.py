@@ -238,6 +238,29 @@ def test_attributes_of_a_made_module(name: str, monkeypatch: pytest.MonkeyPatch)
             Traced(function, [Int32])
 
 
+def test_generators_of_modules() -> None:
+    library = random
+
+    def of_global(a: int) -> int:
+        if a > 3:
+            random.random()
+        return a
+
+    def of_captured(a: int) -> int:
+        if a > 3:
+            library.random()
+        return a
+
+    def of_loop(a: int) -> int:
+        for _ in range(a):
+            np.random.rand()
+        return a
+
+    for function in (of_global, of_captured, of_loop):
+        with pytest.raises(CuteError, match="F209: a random generator is changed"):
+            Traced(function, [Int32])
+
+
 @pytest.mark.slow
 def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
