@@ -89,7 +89,7 @@ def test_wrong_kernels_are_found(change: str) -> None:
 
 def _commands() -> list[str]:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.partition("## Chips")[2], re.DOTALL)
-    return [line for block in blocks for line in block.splitlines()]
+    return [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
 
 
 @pytest.mark.slow

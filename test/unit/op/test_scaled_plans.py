@@ -173,8 +173,10 @@ REFUSED: list[tuple[type[op.OpError], str, Callable[[], object]]] = [
     (op.DtypeError, (
         "ScaledGemm: the element type of A is unknown; pass A, element_A or element"
     ), lambda: op.ScaledGemm(recipe="row")),
-    (op.UnsupportedError, "ScaledGemm: kernel_cc=80 is not supported; scales need wgmma on sm_90",
-     lambda: row(kernel_cc=80)),
+    (op.UnsupportedError, (
+        "ScaledGemm: kernel_cc=80 is not supported; row scales need wgmma on sm_90, those of blocks of 32 or 16 along "
+        "K (block1x32 and block1x16) sm_100, sm_103 or sm_110"
+    ), lambda: row(kernel_cc=80)),
     (op.UnsupportedError, (
         "ScaledGemm: opclass simt supports f32 and f64 only, but A and B have f8E4M3FN; use opclass tensor_op"
     ),
