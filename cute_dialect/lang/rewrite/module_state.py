@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 from types import ModuleType
-from typing import Any
 
 from cute_dialect.lang.rewrite.source import has_convertible_globals
 
 
-def state_of(module: ModuleType, names: Collection[str]) -> list[Any]:
+def state_of(module: ModuleType, names: Collection[str]) -> list[object]:
     """Return the objects that code with these names may reach through a module and change."""
     return [*_attributes(module, names), *_generators(module, names)]
 
 
-def _attributes(module: ModuleType, names: Collection[str]) -> list[Any]:
+def _attributes(module: ModuleType, names: Collection[str]) -> list[object]:
     """Return the values of these names in a user's module and in the user's modules that it refers to."""
-    found: list[Any] = []
+    found: list[object] = []
     seen: set[int] = set()
     todo = [module]
     while todo:
@@ -31,9 +30,9 @@ def _attributes(module: ModuleType, names: Collection[str]) -> list[Any]:
     return found
 
 
-def _generators(module: ModuleType, names: Collection[str]) -> list[Any]:
+def _generators(module: ModuleType, names: Collection[str]) -> list[object]:
     """Return the random generators behind the functions of a library with these names, such as ``random.random``."""
-    found: list[Any] = []
+    found: list[object] = []
     seen: set[str] = set()
     todo = [module]
     while todo:
