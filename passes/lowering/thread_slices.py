@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
+from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, StringAttr
@@ -123,6 +124,25 @@ def _missing(slices: Sequence[_Slice], block: Dim3) -> MissingSlices | None:
     return MissingSlices(first.op, max(needed) + 1, prod(block), missing[0], last)
 
 
+def indices_under(index: SSAValue, conditions: Sequence[tuple[SSAValue, bool]], block: Dim3) -> list[int] | None:
+    """Return the values of an index in the threads of a block for which the conditions have the given values.
+
+    An unknown condition may have either value.  The result is None if the index is unknown.
+
+        t < 128 is true, block (256, 1, 1)    ->    0, …, 127 for the index t
+    """
+    known: dict[SSAValue, list[int] | None] = {}
+    indices = _values(index, block, known)
+    if indices is None:
+        return None
+    reaching = set(range(len(indices)))
+    for condition, value in conditions:
+        found = _values(condition, block, known)
+        if found is not None:
+            reaching &= {i for i, x in enumerate(found) if bool(x) == value}
+    return [indices[i] for i in sorted(reaching)]
+
+
 # ----------------------------------------------------------------------------------------- indices, thread by thread
 
 _BINARY: dict[str, Callable[[int, int], int]] = {
@@ -133,6 +153,12 @@ _BINARY: dict[str, Callable[[int, int], int]] = {
     "remui": lambda a, b: a % b, "remsi": lambda a, b: a % b, "minsi": min, "minui": min, "maxsi": max, "maxui": max,
 }  # fmt: skip
 """Integer ops of arith, for non-negative numbers."""
+_SIGNED = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi")
+"""Ops that are the same for negative numbers."""
+_LIMIT = 1 << 31
+"""Numbers of a larger magnitude count as unknown, because they may wrap."""
+_PREDICATES: tuple[Callable[[int, int], bool], ...] = (eq, ne, lt, le, gt, ge, lt, le, gt, ge)
+"""Predicates of ``arith.cmpi`` by code, for non-negative numbers."""
 _COPIES = ("arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui")
 _REGISTERS = ("nvvm.read.ptx.sreg.", "gpu.", "cute_nvgpu.arch.")
 
@@ -143,7 +169,8 @@ def _indices(index: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | Non
     if isinstance(declared, CoordType) and isinstance(declared.data, int):
         return [declared.data] * prod(block)
     if isinstance(owner, Operation) and owner.name == "cute.make_coord" and len(owner.operands) == 1:
-        return _values(owner.operands[0], block, known)
+        found = _values(owner.operands[0], block, known)
+        return found if found is not None and min(found) >= 0 else None
     return None
 
 
@@ -151,7 +178,7 @@ def _values(value: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | None
     if value not in known:
         known[value] = None  # values in a cycle are unknown
         found = _computed(value, block, known)
-        known[value] = found if found is not None and min(found) >= 0 else None
+        known[value] = found if found is not None and all(-_LIMIT <= n < _LIMIT for n in found) else None
     return known[value]
 
 
@@ -164,21 +191,27 @@ def _computed(value: SSAValue, block: Dim3, known: dict[SSAValue, list[int] | No
         attribute = op.properties.get("value")
         return [attribute.value.data] * len(threads) if isinstance(attribute, IntegerAttr) else None
     if op.name in _COPIES:
-        return _values(op.operands[0], block, known)
+        found = _values(op.operands[0], block, known)
+        return None if found is None or ("ui" in op.name and min(found) < 0) else found
     if op.name == "cute_nvgpu.arch.shfl_sync":
         return _shuffled(op, block, known)
     if op.name.startswith(_REGISTERS):
         return _register(op, block)
-    binary = _BINARY.get(op.name.removeprefix("arith."))
+    binary = _compared(op) if op.name == "arith.cmpi" else _BINARY.get(op.name.removeprefix("arith."))
     if binary is None or len(op.operands) != 2:
         return None
     a, b = (_values(x, block, known) for x in op.operands)
-    if a is None or b is None:
+    if a is None or b is None or (op.name not in _SIGNED and min(*a, *b) < 0):
         return None
     try:
         return [binary(i, j) for i, j in zip(a, b)]
     except ZeroDivisionError:
         return None
+
+
+def _compared(op: Operation) -> Callable[[int, int], int] | None:
+    code = op.properties.get("predicate")
+    return _PREDICATES[code.value.data] if isinstance(code, IntegerAttr) else None
 
 
 def _register(op: Operation, block: Dim3) -> list[int] | None:

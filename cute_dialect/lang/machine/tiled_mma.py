@@ -28,11 +28,12 @@ from cute_dialect.lang.machine.wgmma import note_product
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, op_class, parse_type
 from cute_dialect.lang.values.dtypes import NUMBER_TYPES, Boolean, Numeric
+from cute_dialect.lang.values.folding import facts_of
 from cute_dialect.lang.values.indexing import check_thread, coord_text
 from cute_dialect.lang.values.int_tuples import Tree, to_ssa
 from cute_dialect.lang.values.layout_functions import filter_zeros
 from cute_dialect.lang.values.layouts import Layout, as_layout, from_value, make_layout, of_payload
-from cute_dialect.lang.values.numeric import as_number
+from cute_dialect.lang.values.numeric import as_number, is_number
 from cute_dialect.lang.values.pointers import Pointer, element_class
 from cute_dialect.lang.values.tensors import Tensor, make_rmem_tensor, make_tensor
 from cute_dialect.spaces import AddressSpace
@@ -92,6 +93,34 @@ def thread_coord(thr_idx: object) -> SSAValue:
     if not type(number).is_integer:
         raise KernelTypeError("F254", f"the thread index must be an integer, got {number.describe()}")
     return to_ssa(int(number.value) if number.is_static else number, "coord")
+
+
+def _thread_of(thr_idx: Any, threads: int) -> Any:
+    """Return a thread index modulo the threads of a tiled MMA, without an operation if it is known to be below them.
+
+    Source: ``TiledMMA::get_slice`` in CUTLASS (include/cute/atom/mma_atom.hpp) takes the flat coordinate of the index.
+    """
+    number = as_number(thr_idx) if is_number(thr_idx) else None
+    if number is None or not type(number).is_integer:
+        return thr_idx
+    high = facts_of(number).high
+    if (high is not None and high < threads) or (not number.is_static and _is_below(number.ssa, threads)):
+        return thr_idx
+    return number % threads
+
+
+def _is_below(index: SSAValue, limit: int) -> bool:
+    """Return True if a number is below a limit in all threads that the enclosing conditions let pass."""
+    from cute_dialect.lang.control.branches import Branch, regions  # late: start-up
+    from cute_dialect.passes.lowering.thread_slices import indices_under  # late: start-up
+
+    tracer = current()
+    x, y, z = tracer.launch.block
+    if x is None or y is None or z is None:
+        return False
+    conditions = [(r.condition, r.side == 1) for r in regions(tracer) if isinstance(r, Branch)]
+    indices = indices_under(index, conditions, (x, y, z))
+    return indices is not None and max(indices, default=0) < limit
 
 
 def partition_view(name: str, tiled: SSAValue, tensor: Any, more: Sequence[SSAValue], what: str, role: str) -> Any:
@@ -297,8 +326,8 @@ class TiledMma(Tiled):
     # ------------------------------------------------------------------------------------------------- partitioning
 
     def get_slice(self, thr_idx: Int) -> ThrMma:
-        """Return one thread's slice of the tiled MMA."""
-        return ThrMma(self.type, self.atom, self.accumulate, self.sfa, self.sfb, thr_idx)
+        """Return one thread's slice of the tiled MMA. The index is taken modulo the number of threads."""
+        return ThrMma(self.type, self.atom, self.accumulate, self.sfa, self.sfb, _thread_of(thr_idx, self.size))
 
     def _shape(self, operand: str, shape: Any) -> Any:
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
@@ -733,7 +762,7 @@ def _cooperative(mma: object, atom: MmaAtom, d: Any, a: Any, b: Any, accumulate:
             "F254", f"{what}: accumulate must be known at compile time", hint="clear D and always accumulate"
         )
     properties = {} if accumulate else {"accumulate": BoolAttr.from_bool(False)}
-    ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(thread)]
+    ssa = [mma.ssa, *(t.ssa for t in operands), thread_coord(_thread_of(thread, mma.size))]
     try:
         current().op("cute.cooperative_gemm", ssa, None, properties)
     except LayoutError as e:

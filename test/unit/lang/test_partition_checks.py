@@ -251,3 +251,56 @@ def test_accumulators_of_two_warp_groups() -> None:
         groups_host(lambda t: t, cute.from_dlpack(c), 128, device="cpu")
     groups_host(lambda t: t % 256, cute.from_dlpack(c), 384, device="cpu")
     assert not c.any()
+
+
+@cute.kernel
+def lanes_kernel(index: cute.Constexpr, C: cute.Tensor):
+    """Each warp writes its lanes at their places of one 16 x 8 accumulator, in its own matrix."""
+    mma = cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)))
+    thread = cute.arch.thread_idx().x
+    c = mma.get_slice(index(thread)).partition_C(C[None, None, thread // 32])
+    lanes = mma.make_fragment_C(c)
+    lanes.fill(cute.Float32(thread % 32))
+    cute.autovec_copy(lanes, c)
+
+
+@cute.jit
+def lanes_host(index: cute.Constexpr, C: cute.Tensor):
+    lanes_kernel(index, C).launch(grid=1, block=96)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [lambda t: t, lambda t: cute.Int64(t) + 320, lambda t: t ^ 64, lambda t: t % 32],
+    ids=["all", "wide", "other-warp", "below"],
+)
+def test_threads_beyond_those_of_a_tiled_mma(index: Callable[[Any], Any]) -> None:
+    """An index is taken modulo the 32 threads of the MMA."""
+    c = np.zeros((16, 8, 3), np.float32)
+    lanes_host(index, cute.from_dlpack(c), device="cpu", checks=("race", "uninit", "sync", "oob"))
+    rows, columns = np.indices((16, 8))
+    want = rows % 8 * 4 + columns // 2  # the lane of each accumulator: PTX ISA, mma.m16n8k16
+    assert all(np.array_equal(c[..., w], want) for w in range(3))
+
+
+def test_an_index_below_the_threads_of_a_tiled_mma_is_kept() -> None:
+    mma = cute.make_tiled_mma(warp.MmaF16BF16Op(cute.Float16, cute.Float32, (16, 8, 16)))
+
+    @cute.kernel
+    def kernel() -> None:
+        thread = cute.arch.thread_idx().x
+        kept = (thread % 32, cute.arch.lane_idx(), thread - 64)
+        assert [id(mma.get_slice(t).thr_idx) for t in kept] == [id(t) for t in kept]
+        assert id(mma.get_slice(thread).thr_idx) != id(thread)
+        if cute.arch.warp_idx() == 0:
+            assert id(mma.get_slice(thread).thr_idx) == id(thread)
+        elif thread < 64:
+            second = thread - 32
+            assert id(mma.get_slice(second).thr_idx) == id(second)
+        if thread >= 32:
+            assert id(mma.get_slice(thread).thr_idx) != id(thread)
+        else:
+            assert id(mma.get_slice(thread).thr_idx) == id(thread)
+
+    cute.trace(kernel, grid=1, block=96)
+    assert [int(mma.get_slice(i).thr_idx) for i in (0, 31, 32, 33, cute.Int32(95))] == [0, 31, 0, 1, 31]
