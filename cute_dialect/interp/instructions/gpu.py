@@ -375,7 +375,7 @@ def _assert(c: FnCompiler, op: Operation) -> None:
         ]
         if text.startswith("out-of-bounds "):  # A bounds check of lang/values/indexing.py: index < extent.
             index = next((f": index {a} is outside [0, {b})" for a, b, word in numbers if word == "<"), "")
-            return text + index
+            return f"{text}{index}; access it under an 'if' that tests the index"
         parts = [f"{a} {word} {b}" for a, b, word in numbers if not _HOLDS[word](a, b)]
         return f"assertion failed: {text}" + (f"; here {' and '.join(parts)} is false" if parts else "")
 

@@ -216,7 +216,9 @@ def narrowed(shape: Any, where: Any) -> Any:
 
 
 def described(tensor: Tensor) -> str:
-    return f"{tensor.describe()} of shape {coord_text(tensor.shape_payload)}"
+    """Name a tensor for a bounds error, with its shape if that is static: the error states the extent of the index."""
+    shape = coord_text(tensor.shape_payload)
+    return tensor.describe() if "?" in shape else f"{tensor.describe()} of shape {shape}"
 
 
 def emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: bool = False) -> None:

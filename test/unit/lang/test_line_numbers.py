@@ -57,8 +57,8 @@ def test_the_interpreter_shows_the_line_and_the_call() -> None:
         run(np.ones(8, np.float32), np.ones(32, np.float32), device="cpu")
     lines = str(caught.value).splitlines()
     assert lines[0] == (
-        f"{__file__}:{line_of('squares')}:12: error: out-of-bounds read of tensor 'x' of shape (?,): "
-        "index 8 is outside [0, 8)"
+        f"{__file__}:{line_of('squares')}:12: error: out-of-bounds read of tensor 'x': "
+        "index 8 is outside [0, 8); access it under an 'if' that tests the index"
     )
     assert lines[1] == "    return x[i] * x[i]  # squares"
     assert lines[2] == "           ^"
