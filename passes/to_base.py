@@ -43,6 +43,8 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Region
 
+from cute_dialect.arch.errors import ArchError
+from cute_dialect.arch.targets import Target, find_target
 from cute_dialect.cute_nvgpu import TO_NVGPU
 from cute_dialect.dialect.registry import lower_of_op
 from cute_dialect.passes.base import Pass, PassContext, PassOptionError, PassOptions
@@ -81,12 +83,20 @@ Carry = Callable[[HandlerOf, Callable[[Operation, str], None]], HandlerOf]
 Start = Callable[[], HandlerOf]
 """Returns the handlers for one function."""
 
+Making = tuple[Start, Target | None]
+"""The handlers and the target of a pass."""
+
 
 @dataclass(frozen=True)
 class ToBaseOptions(PassOptions):
-    """Pass options: ``arch-dialect`` is ``nvvm``, or ``nvgpu`` for the instructions that it has."""
+    """Pass options.
+
+    ``arch-dialect`` is ``nvvm``, or ``nvgpu`` for the instructions that it has. ``chip`` is the target; empty for any
+    target. On a chip without clusters (sm_120), loads to shared memory have the ``.shared::cta`` form.
+    """
 
     arch_dialect: str = "nvvm"
+    chip: str = ""
 
     def __post_init__(self) -> None:
         if self.arch_dialect not in ARCH_DIALECTS:
@@ -94,6 +104,14 @@ class ToBaseOptions(PassOptions):
             raise PassOptionError(
                 f"option 'arch-dialect' of pass 'cute-to-base': expected {known}, got '{self.arch_dialect}'"
             )
+        try:
+            self.target()
+        except ArchError as e:
+            raise PassOptionError(f"option 'chip' of pass 'cute-to-base': {str(e).partition(': ')[2]}") from e
+
+    def target(self) -> Target | None:
+        """Return the target, or None without a chip.  Raises ArchError for an unknown chip."""
+        return find_target(self.chip) if self.chip else None
 
 
 class ToBasePass(Pass):
@@ -111,10 +129,10 @@ class ToBasePass(Pass):
         while module is not None and not isinstance(module, ModuleOp):
             module = module.parent_op()
         check_pairs(op, ctx.error)
-        start = self._start(ctx)
+        start, target = self._start(ctx), self.options_as(ToBaseOptions).target()
         for region in op.regions:
             formats = Formats(module) if module is not None else None
-            _lower_region(region, formats, ctx, start, device=op.name == "gpu.module")
+            _lower_region(region, formats, ctx, (start, target), device=op.name == "gpu.module")
 
     def _start(self, ctx: PassContext) -> Start:
         if self.options_as(ToBaseOptions).arch_dialect == "nvvm":
@@ -138,16 +156,16 @@ class ToBasePass(Pass):
                 yield o
 
 
-def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool) -> None:
+def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, made: Making, *, device: bool) -> None:
     """Lower the symbols of a module in place."""
     for block in region.blocks:
         for op in list(block.ops):
             if isinstance(op, ModuleOp) or op.name == "gpu.module":
                 inner = Formats(op) if isinstance(op, ModuleOp) else formats
                 for r in op.regions:
-                    _lower_region(r, inner, ctx, start, device=device or op.name == "gpu.module")
+                    _lower_region(r, inner, ctx, made, device=device or op.name == "gpu.module")
                 continue
-            *added, new = _lower_symbol(op, formats, ctx, start, device=device)
+            *added, new = _lower_symbol(op, formats, ctx, made, device=device)
             for o in (*added, new):
                 block.insert_op_before(o, op)
             if not op.results:
@@ -159,13 +177,14 @@ def _lower_region(region: Region, formats: Formats | None, ctx: PassContext, sta
 
 
 def _lower_symbol(
-    op: Operation, formats: Formats | None, ctx: PassContext, start: Start, *, device: bool
+    op: Operation, formats: Formats | None, ctx: PassContext, made: Making, *, device: bool
 ) -> list[Operation]:
     # A symbol is replaced by the globals it needs, followed by the lowered symbol.
     in_memory: dict[Operation, str] = {}
+    start, target = made
     while True:
         try:
-            low = Lowering(start(), formats, device, frozenset(in_memory))
+            low = Lowering(start(), formats, device, frozenset(in_memory), target)
             new = low.symbol(op)
         except NeedsMemory as e:
             assert e.op not in in_memory

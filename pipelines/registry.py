@@ -97,7 +97,8 @@ _ROWS = (
         "nvptx",
         "cute to PTX for a GPU (the default)",
         f"builtin.module({_ARCH},cute-check-target{{chip=<chip> features=<features>}},"
-        "cute-to-base<arch-dialect=nvgpu?{arch-dialect=nvgpu}>,<asserts=false?cute-drop-asserts,>cute-strong-atomics,cute-wgmma-registers,"
+        "cute-to-base{chip=<chip><arch-dialect=nvgpu? arch-dialect=nvgpu>},<asserts=false?cute-drop-asserts,>"
+        "cute-strong-atomics,cute-wgmma-registers,"
         "<arch-dialect=nvgpu?convert-nvgpu-to-nvvm,>base-prepare,one-shot-convert-to-llvm,"
         "<lineinfo=true?ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly},>"
         "attach-nvvm-target{chip=<chip> features=<features> opt-level=<O>},"

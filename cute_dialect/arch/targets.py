@@ -127,6 +127,11 @@ class Target(NamedTuple):
         return 512 if has_arch(self.chip, TCGEN05) else 0
 
     @property
+    def has_clusters(self) -> bool:
+        """True if a cluster may have more than one block."""
+        return self.opt_in_cluster > 1
+
+    @property
     def has_2sm(self) -> bool:
         """True if two blocks of a cluster can execute one MMA together (``cta_group::2``)."""
         return self.tmem_columns > 0

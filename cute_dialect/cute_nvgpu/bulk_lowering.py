@@ -38,13 +38,11 @@ from cute_dialect.dialect import tiled, views
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.types import LayoutType
-from cute_dialect.ir.editing import make_op
+from cute_dialect.passes.lowering.cluster import cluster_address, load_address
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.tile_copies import atom_state, barrier_is_set
-from cute_dialect.passes.lowering.types import pointer
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
-from cute_dialect.upstream import llvm
 from cute_dialect.upstream.nvvm import OPS, InlinePtxOp, nvvm_attr
 
 
@@ -80,16 +78,6 @@ def copy(op: tiled.CopyOp, atom: CopyAtomType) -> None:
                 site.add(BulkCopyOp(at[0], at[1], rest))
 
 
-def _cluster_address(low: Lowering, address: SSAValue) -> SSAValue:
-    """Convert an address in the block's own shared memory to an address in the shared memory of the cluster."""
-    cluster = pointer(AddressSpace.dsmem)
-    if address.type == cluster:
-        return address
-    return low.build.once(
-        ("shared::cluster", address), lambda: make_op(llvm.OPS["addrspacecast"], [address], [cluster])
-    )
-
-
 def _bulk_copy(low: Lowering, op: Operation) -> None:
     source, destination = (memory_address(low, o) for o in op.operands[:2])
     t, to = op.operands[0].type, op.operands[1].type
@@ -103,10 +91,10 @@ def _bulk_copy(low: Lowering, op: Operation) -> None:
     if t.space == AddressSpace.gmem:
         mask = next((v for v in rest if v.type == i16), None)
         made = OPS["cp.async.bulk.shared.cluster.global"]
-        low.build.add(made(_cluster_address(low, destination), source, rest[0], size, mask, hint))
+        low.build.add(made(load_address(low, destination, mask), source, rest[0], size, mask, hint))
         return
     made = OPS["cp.async.bulk.shared.cluster.shared.cta"]
-    low.build.add(made(_cluster_address(low, destination), source, rest[0], size))
+    low.build.add(made(cluster_address(low, destination), source, rest[0], size))
 
 
 def _bulk_reduce(low: Lowering, op: Operation) -> None:

@@ -15,8 +15,8 @@ becomes a call of an external function of the runtime (:data:`cute_dialect.arch.
 
     %map = llvm.call @cute_tensor_map_tiled_2d(%address, %k, %m, %bytes, %c64, %c128, …) : (…) -> !llvm.ptr
 
-Copies in a kernel become ``nvvm.cp.async.bulk.tensor.…`` (in the ``.shared::cluster`` form, which PTX 8.3 has), and
-prefetches become ``nvvm.prefetch``.
+Copies in a kernel become ``nvvm.cp.async.bulk.tensor.…`` and prefetches ``nvvm.prefetch``. Loads have
+the ``.shared::cluster`` form, which PTX 8.3 has; :mod:`cute_dialect.passes.lowering.cluster` names the exception.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from cute_dialect.dialect.tiled import CopyOp
 from cute_dialect.dialect.types import IntTupleType, LayoutType
 from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
+from cute_dialect.passes.lowering.cluster import load_address
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.tile_copies import atom_state, barrier_is_set
 from cute_dialect.passes.lowering.types import pointer
@@ -288,17 +289,14 @@ def _load(low: Lowering, op: Operation) -> None:
     parts = _parts(low, op)
     smem, bar, *others = parts.others
     offsets, others = others[: parts.m.spatial], others[parts.m.spatial :]
-    # The shared memory of the CTA is part of the shared memory of the cluster.
-    cluster = low.build.once(
-        ("shared::cluster", smem), lambda: make_op(llvm.OPS["addrspacecast"], [smem], [pointer(AddressSpace.dsmem)])
-    )
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")
-    group = None
-    if parts.m.cta_group == 2:
-        bar, group = _of_even_block(low, bar), attr("nvvm.cta_group", "cta_2")
+    group = attr("nvvm.cta_group", "cta_2") if parts.m.cta_group == 2 else None
+    to = load_address(low, smem, mask or group)
+    if group is not None:
+        bar = _of_even_block(low, bar)
     made = instruction(
-        cluster,
+        to,
         parts.tensor_map,
         parts.coordinates,
         bar,
@@ -307,7 +305,7 @@ def _load(low: Lowering, op: Operation) -> None:
         hint,
         None,
         mode=mode,
-        isCTAOnly=False,
+        isCTAOnly=to.type != pointer(AddressSpace.dsmem),
         group=group,
     )
     low.build.add(made)

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypeAttribute
 from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, div, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import AnyLayout, ComposedLayout, Layout, Payload, Swizzle
+from cute_dialect.arch.targets import Target
 from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, Ptr, element_bits
 from cute_dialect.dialect.typed_values import bind, dynamic_leaves
 from cute_dialect.dialect.types import CuteType
@@ -47,11 +48,14 @@ class Lowering:
         formats: Formats | None,
         device: bool,
         in_memory: frozenset[Operation],
+        target: Target | None = None,
     ):
         self.handler_of = handler_of
         self.formats = formats
         self.device = device
         self.in_memory = in_memory
+        self.target = target
+        """The target; None if code for any target with the instructions is needed."""
         self.build = BaseBuilder(Block())
         self.emitter = SharingEmitter(self.build)
         self.widener = Widener()

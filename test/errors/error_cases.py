@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 COMMANDS: Sequence[tuple[Sequence[str], str]] = (
-    (["--cute-to-base=deep=1"], "pass 'cute-to-base' has no option 'deep' (its options: arch-dialect)"),
+    (["--cute-to-base=deep=1"], "pass 'cute-to-base' has no option 'deep' (its options: arch-dialect, chip)"),
     (["--cute-to-base=arch-dialect=amd"], "option 'arch-dialect' of pass 'cute-to-base': expected nvvm or nvgpu"),
+    (["--cute-to-base=chip=sm_12"], "option 'chip' of pass 'cute-to-base': expected one of sm_50, sm_52"),
     (["--pass-pipeline=builtin.module(cse"], "expected ')' to close this list of passes"),
     (["--pass-pipeline=builtin.module(cse))"], "unexpected ')' in the pass pipeline"),
     (["--pass-pipeline=builtin.module(,)"], "expected the name of a pass or of an op, got ','"),

@@ -8,7 +8,7 @@
 // RUN: cute-opt %s --pipeline=base --dump-pass-pipeline -o %t 2>&1 | filecheck %s --check-prefix=STOPS
 // RUN: cute-opt --list-passes | filecheck %s --check-prefix=LIST
 
-// NVPTX: cute-to-base,cute-strong-atomics,cute-wgmma-registers,base-prepare,
+// NVPTX: cute-to-base{chip=sm_90a},cute-strong-atomics,cute-wgmma-registers,base-prepare,
 // STOPS: cute-to-base)
 // LIST:  cute-strong-atomics {{.*}}convert atomics whose order
 // LIST:  cute-wgmma-registers {{.*}}join consecutive wgmma and keep their accumulators in PTX registers

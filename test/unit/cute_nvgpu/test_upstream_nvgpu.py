@@ -172,7 +172,8 @@ def test_the_pipelines_text() -> None:
     assert row.text(options).endswith("cute-to-base{arch-dialect=nvgpu})")
     row, options = named_pipeline("nvptx=arch-dialect=nvgpu")
     passes = (
-        "cute-to-base{arch-dialect=nvgpu},cute-strong-atomics,cute-wgmma-registers,convert-nvgpu-to-nvvm,base-prepare,"
+        "cute-to-base{chip=sm_90a arch-dialect=nvgpu},cute-strong-atomics,cute-wgmma-registers,convert-nvgpu-to-nvvm,"
+        "base-prepare,"
     )
     assert passes in row.text(options)
     assert "nvgpu" not in row.text()
