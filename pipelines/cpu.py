@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -79,6 +80,7 @@ def run_on_cpu(
     schedule: str = "round-robin",
     seed: int = 0,
     max_steps: int | None = None,
+    resident: int | None = None,
     unwritten: Sequence[str] = (),
     field: int | Algebra | None = None,
 ) -> RunReport | None:
@@ -89,8 +91,8 @@ def run_on_cpu(
 
     Args:
         views: the array of each argument, None for plain values.
-        progress, blocks, checks, reports, schedule, seed, max_steps: see :class:`cute_dialect.interp.RunOptions`;
-            ``blocks`` and ``reports`` need a call with one launch.
+        progress, blocks, checks, reports, schedule, seed, max_steps, resident: see
+            :class:`cute_dialect.interp.RunOptions`; ``blocks`` and ``reports`` need a call with one launch.
         unwritten: names of arrays without initial values.
         field: the prime of a run over a field, or an algebra; the arrays hold its elements in the bits of floats.
 
@@ -118,6 +120,7 @@ def run_on_cpu(
         schedule=schedule,
         seed=seed,
         max_steps=max_steps,
+        resident=resident,
         chip=module.manifest["chip"],
         algebra=None if field is None else field_of(field),
     )
@@ -156,19 +159,20 @@ def _run_plan(
             continue
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
+    registers = _registers(module, plan.kernel)
     report = run_kernel(
         without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel))),
         plan.kernel,
         operands,
         plan.shape,
-        options,
+        replace(options, registers=registers),
     )
     for found, name in zip(memory, names):
         mask = next((m for source, m in report.written if found is not None and source is found.data), None)
         if found is not None and mask is not None and (elements := _touched(found, mask)).any():
             report.written_elements[name] = elements
     if report.profile is not None:
-        report.profile.registers = _registers(module, plan.kernel)
+        report.profile.registers = registers
     return report
 
 

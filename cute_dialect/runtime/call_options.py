@@ -25,7 +25,7 @@ SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 
 _ON_CPU: Mapping[str, object] = {
     "checks": None, "reports": (), "blocks": None, "schedule": "round-robin", "seed": 0, "progress": None,
-    "unwritten": (), "field": None,
+    "unwritten": (), "field": None, "resident": None,
 }  # fmt: skip
 """Options of the interpreter, with their defaults."""
 
@@ -203,6 +203,12 @@ def _blocks(value: object) -> None:
             raise _wrong("blocks", "block numbers", one)
 
 
+def _resident(value: object) -> None:
+    number = index_of(value)
+    if value is not None and (number is None or number < 1):
+        raise _wrong("resident", "a number of blocks that is at least 1", value)
+
+
 def _progress(value: object) -> None:
     if value is not None and not callable(value):
         raise _wrong("progress", "a function", value)
@@ -228,6 +234,7 @@ _CHECKERS: Mapping[str, Callable[[object], None]] = {
     "reports": _names("reports", REPORTS),
     "schedule": _schedule,
     "seed": _seed,
+    "resident": _resident,
     "blocks": _blocks,
     "progress": _progress,
     "unwritten": _unwritten,

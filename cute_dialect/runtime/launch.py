@@ -91,6 +91,7 @@ class CallOptions(TypedDict, total=False):
     schedule: str
     seed: int
     max_steps: int | None
+    resident: int | None
     blocks: Sequence[int] | str | None
     progress: Callable[[Progress], None] | None
     unwritten: Sequence[str]
@@ -118,6 +119,7 @@ class KernelCall(Protocol):
             reports: banks, coalescing, occupancy, timeline, flops.
             schedule, seed: order of the warps.
             max_steps: ops of a warp after which a loop must make progress; default 10^6.
+            resident: number of blocks that run at once; default: what the chip holds.
             blocks: blocks to run: block numbers, or a string such as ``"0,5,16:32"`` or ``"sample:16"``.
             progress: function called with the progress of the run.
             unwritten: names of arrays without initial values; ``uninit`` reports reads of elements not yet written.
@@ -374,6 +376,7 @@ class Kernel:
         schedule: str = "round-robin",
         seed: int = 0,
         max_steps: int | None = None,
+        resident: int | None = None,
         blocks: Sequence[int] | str | None = None,
         progress: Callable[[Progress], None] | None = None,
         unwritten: Sequence[str] = (),
@@ -389,6 +392,7 @@ class Kernel:
             "blocks": blocks,
             "progress": progress,
             "unwritten": unwritten,
+            "resident": resident,
             "field": field,
         }
         check_options(given)
@@ -407,6 +411,7 @@ class Kernel:
                 schedule=schedule,
                 seed=seed,
                 max_steps=max_steps,
+                resident=resident,
                 blocks=blocks,
                 progress=progress,
                 unwritten=unwritten,

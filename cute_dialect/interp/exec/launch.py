@@ -25,7 +25,7 @@ from cute_dialect.arch.targets import DEFAULT_CHIP, DEFAULT_TARGET, TARGETS
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.exec.program import Program, lay_out_shared, place_globals, symbol_name
-from cute_dialect.interp.exec.schedule import run_warps, run_wide, shared_buffer
+from cute_dialect.interp.exec.schedule import check_cooperative, run_warps, run_wide, shared_buffer
 from cute_dialect.interp.machine.group import Counter, Dim3, Group, Machine
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.arguments import Argument, Binder, Pointer
@@ -77,6 +77,8 @@ class RunOptions:
     - reports: "banks", "coalescing" and "occupancy" fill `RunReport.profile`; "timeline" fills `RunReport.timeline` and
       runs warp by warp; "flops" fills `RunReport.flops`
     - chip: the target chip. Its number of SMs and their limits determine how many blocks are resident at once
+    - registers: registers per thread that ptxas reports, 0 if unknown; they limit the resident blocks too
+    - resident: number of blocks that are resident at once, for a GPU that is shared or smaller. None: that of the chip
     - algebra: arithmetic of floats over a field, see `field`. None computes like the machine
     - width: "warp" runs warp by warp. "auto" runs many whole blocks in lockstep where the result cannot differ
 
@@ -96,6 +98,8 @@ class RunOptions:
     check_budget: int | None = None
     reports: Sequence[str] = ()
     chip: str = DEFAULT_CHIP
+    registers: int = 0
+    resident: int | None = None
     algebra: Algebra | None = None
 
     def __post_init__(self) -> None:
@@ -104,6 +108,8 @@ class RunOptions:
             raise InterpError("argument", f"unknown schedule {self.schedule!r}; use one of {known}")
         if self.chip not in TARGETS:
             raise InterpError("argument", f"unknown chip {self.chip!r}; use one of {', '.join(TARGETS)}")
+        if self.resident is not None and self.resident < 1:
+            raise InterpError("argument", f"resident is {self.resident}; at least one block must be resident")
         if self.width not in WIDTHS:
             raise InterpError("argument", f'unknown width {self.width!r}; use "auto" or "warp"')
         if isinstance(self.checks, str):
@@ -406,6 +412,9 @@ def run_kernel(
     others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
     machine.tensor_columns = program.tensor_columns
+    machine.registers, machine.resident = options.registers, options.resident
+    if shape.cooperative:
+        check_cooperative(machine)
     binder = Binder(machine.memory, False, options.algebra)
     values = _bind_all(binder, fn, args, kernel)
     if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.

@@ -23,6 +23,7 @@ BESIDE = 4  # blocks that "random" keeps resident at once, even if one could fin
 POLL_STEPS = 100  # Ops that one poll counts as, for each warp: polls are slower than other ops, and all warps poll.
 POLL_ROUNDS = 16  # Rounds in which all warps only poll before another block is admitted. Their writes do not count.
 FEW_RESIDENT = 8  # Number of resident clusters from which "random" admits those with the lowest numbers first.
+FULL_ROUNDS = 3  # The same, if no further block fits. Each warp must have seen the result of its last poll.
 SPIN_ROUNDS = 256  # Rounds without any change in which warps only poll before the run counts as deadlocked.
 
 
@@ -133,11 +134,11 @@ def run_warps(
 ) -> list[list[int]]:
     """Run warp by warp. `chosen` lists the blocks of each cluster.
 
-    One cluster is resident at first. Another is admitted when no resident warp can continue. CUDA does not define the
-    order in which blocks run: "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
-    picks any and admits others early. A GPU holds a limited number of blocks and starts them in order of their numbers.
-    If all resident blocks wait for blocks with higher numbers, the kernel deadlocks. A replayed schedule determines the
-    order in the first cluster and then becomes round-robin, see `replay`.
+    One cluster is resident at first. Another is admitted when no resident warp can continue. A GPU holds a limited
+    number of blocks and starts them in order of their numbers, but CUDA does not define the order in which the blocks
+    that fit run. Among these, "round-robin" starts with the first, "reverse" and "adversarial" with the last. "random"
+    picks any and admits others early. If all resident blocks wait for blocks that do not fit, the kernel deadlocks. A
+    replayed schedule determines the order in the first cluster and then becomes round-robin, see `replay`.
 
     Returns the clusters that have not run because `is_over_budget` returned True when no block was resident.
     """
@@ -161,12 +162,12 @@ def run_warps(
     recorder = machine.timeline
     cluster: list[_Warp] = []
     while warps or waiting:
-        early = schedule == "random" and waiting and len(machine.blocks) < BESIDE and rng.random() < 0.25
+        early = schedule == "random" and waiting and len(machine.blocks) < min(BESIDE, most) and rng.random() < 0.25
         if not warps and done and is_over_budget():
             return waiting[::-1] if schedule == "round-robin" else waiting
         if not warps or early:
             _check_room(machine, len(warps), memory_limit)
-            warps.extend(_admit(machine, fn, template, waiting.pop()))
+            warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
         cluster = cluster or list(warps)
         order = list(warps)
         transfers.is_replayed = bool(replay.turns)
@@ -235,19 +236,17 @@ def run_warps(
             continue
         quiet += 1
         polling = any(w.group.wait is not None and w.group.wait.spin for w in warps)
-        if polling and quiet < SPIN_ROUNDS and not waiting:
+        full = bool(waiting) and len(machine.blocks) + len(waiting[-1]) > most
+        if polling and quiet < (FULL_ROUNDS if full else 0 if waiting else SPIN_ROUNDS):
             continue
+        if full:
+            raise _deadlock(warps, 0, _no_room(machine, most, waiting))
         if waiting:
             _check_room(machine, len(warps), memory_limit)
-            size = len(waiting[-1])
-            crowded = len(machine.blocks) > FEW_RESIDENT * size
+            crowded = len(machine.blocks) > FEW_RESIDENT * len(waiting[-1])
             if schedule == "random" and crowded:
                 waiting.sort(reverse=True)
-            if len(machine.blocks) + size > most:
-                first = min(map(min, waiting))
-                if sum(b < first for b in machine.blocks) + size > most:
-                    raise _deadlock(warps, 0, _no_room(machine, most, waiting))
-            warps.extend(_admit(machine, fn, template, waiting.pop()))
+            warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
             quiet = polled = 0
             count.advances += 1
             continue
@@ -323,33 +322,68 @@ def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> li
     return notes
 
 
+def _take_next(machine: Machine, waiting: list[list[int]], most: int) -> list[int]:
+    """Remove and return the next cluster to start.
+
+    It is the last of `waiting` among those that the GPU can start now: with room for n more clusters, the n lowest.
+    """
+    room = (most - len(machine.blocks)) // len(waiting[-1])
+    if room < len(waiting):
+        last = sorted(map(min, waiting))[max(room, 1) - 1]
+        at = next(i for i in range(len(waiting) - 1, -1, -1) if min(waiting[i]) <= last)
+        return waiting.pop(at)
+    return waiting.pop()
+
+
 def resident_blocks(machine: Machine) -> int:
     """Return an upper bound of the number of blocks that the GPU holds at once, rounded down to whole clusters.
 
-    Registers are not counted, since ptxas has not compiled the kernel. A GPU may therefore hold fewer.
+    Registers count only if ptxas has compiled the kernel. If it has not, a GPU may hold fewer blocks.
     """
     x, y, z = machine.cluster
-    per_sm = _per_sm(machine)
-    held = per_sm * machine.target.sms
+    held = _per_sm(machine) * machine.target.sms
+    if machine.resident is not None:
+        held = min(held, machine.resident)
     return max(1, held // (x * y * z)) * (x * y * z)
 
 
 def _per_sm(machine: Machine) -> int:
-    columns = machine.tensor_columns
-    return max(1, occupancy(machine.threads, machine.smem_size, target=machine.target, columns=columns).blocks)
+    one = occupancy(
+        machine.threads, machine.smem_size, machine.registers, target=machine.target, columns=machine.tensor_columns
+    )
+    return max(1, one.blocks)
+
+
+def check_cooperative(machine: Machine) -> None:
+    """Check that all blocks of a cooperative launch fit. Raises InterpError, as CUDA refuses such a launch."""
+    most, grid = resident_blocks(machine), machine.grid
+    if grid[0] * grid[1] * grid[2] > most:
+        raise InterpError(
+            "argument",
+            f"cooperative launch of {grid[0] * grid[1] * grid[2]} blocks, but {_held(machine, most)}",
+            notes=(f"launch at most {most} blocks, each of which loops over its share of the work",),
+        )
+
+
+def _held(machine: Machine, most: int) -> str:
+    """Return the number of blocks that the GPU holds at once, and its reasons."""
+    t = machine.target
+    block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
+    if machine.registers:
+        block += f" and {machine.registers} registers per thread"
+    if machine.tensor_columns:
+        block += f" and {machine.tensor_columns} columns of tensor memory"
+    why = f"{t.sms} SMs of {t.chip}, {_per_sm(machine)} blocks an SM"
+    if machine.resident is not None and machine.resident < _per_sm(machine) * t.sms:
+        why = f"resident={machine.resident}"
+    return f"the GPU holds at most {most} blocks of {block} at once ({why})"
 
 
 def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
     """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
-    t = machine.target
     absent = sum(map(len, waiting))
-    per_sm = _per_sm(machine)
-    block = f"{machine.threads} threads and {machine.smem_size} bytes of shared memory"
-    if machine.tensor_columns:
-        block += f" and {machine.tensor_columns} columns of tensor memory"
     return (
-        f"the GPU holds at most {most} blocks of {block} at once ({t.sms} SMs of {t.chip}, {per_sm} blocks an SM); "
-        f"{absent} blocks cannot start, because the resident blocks wait for them",
+        f"{_held(machine, most)}; {absent} blocks cannot start, because the resident blocks wait for them",
         f"launch at most {most} blocks, each of which loops over its share of the work (a persistent grid), with "
         "cooperative=True, or let no block wait for one of a higher number",
     )

@@ -251,6 +251,8 @@ class Machine:
     - segments: the symbols in shared memory; symbols: address of each global
     - wide: groups run in lockstep; tracks: unwritten registers and local memory are tracked
     - tensor_columns: columns of tensor memory that a block allocates, as far as they are constants
+    - registers: registers per thread, 0 if ptxas has not compiled the kernel
+    - resident: number of blocks that are resident at once, None for the limits of the target
     - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
@@ -289,6 +291,8 @@ class Machine:
         self.strict_uninit = False
         self.strict_tensor_order = False
         self.tensor_columns = 0
+        self.registers = 0
+        self.resident: int | None = None
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()
 

@@ -640,8 +640,8 @@ def _shape_of(type: str) -> str:
 
 
 CALL_OPTIONS = (
-    "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "blocks", "progress", "unwritten",
-    "field",
+    "stream", "device", "checks", "reports", "schedule", "seed", "max_steps", "resident", "blocks", "progress",
+    "unwritten", "field",
 )  # fmt: skip
 """Options of a call, besides the function's arguments. A parameter of the same name takes precedence."""
 

@@ -106,6 +106,8 @@ WRONG = [
     ("seed", "7", "an integer, got '7'"),
     ("seed", 1.5, "an integer, got 1.5"),
     ("seed", None, "an integer, got None"),
+    ("resident", 0, "a number of blocks that is at least 1, got 0"),
+    ("resident", 1.5, "a number of blocks that is at least 1, got 1.5"),
     ("blocks", 3, f"{NUMBERS}, got 3"),
     ("blocks", 0.5, f"{NUMBERS}, got 0.5"),
     ("blocks", (0.5,), "block numbers, got 0.5"),
@@ -155,7 +157,7 @@ def test_valid_options(gpu: FakeDriver) -> None:
 def test_options_of_the_interpreter_are_not_ignored_on_the_gpu(gpu: FakeDriver) -> None:
     for given in (
         {"checks": ("race",)}, {"reports": ("banks",)}, {"blocks": (0,)}, {"schedule": "reverse"}, {"seed": 3},
-        {"progress": print}, {"unwritten": ("mC",)},
+        {"progress": print}, {"unwritten": ("mC",)}, {"resident": 4},
     ):  # fmt: skip
         with pytest.raises(
             OptionError, match=f'^{next(iter(given))}: only the interpreter has this option; pass device="cpu"$'
