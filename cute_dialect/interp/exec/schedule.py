@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Callable, Generator
 
 import numpy as np
@@ -23,8 +24,8 @@ BESIDE = 4  # blocks that "random" keeps resident at once, even if one could fin
 POLL_STEPS = 100  # Ops that one poll counts as, for each warp: polls are slower than other ops, and all warps poll.
 POLL_ROUNDS = 16  # Rounds in which all warps only poll before another block is admitted. Their writes do not count.
 FEW_RESIDENT = 8  # Number of resident clusters from which "random" admits those with the lowest numbers first.
-FULL_ROUNDS = 3  # The same, if no further block fits. Each warp must have seen the result of its last poll.
-SPIN_ROUNDS = 256  # Rounds without any change in which warps only poll before the run counts as deadlocked.
+SPIN_ROUNDS = 128  # Rounds in which warps only poll before memory is compared with that of the last such rounds.
+FULL_ROUNDS = 3  # The same, if other blocks wait and none fits. Each warp must have seen the result of its last poll.
 
 
 def collective(fn: Function) -> bool:
@@ -157,7 +158,8 @@ def run_warps(
     machine.pool = pool = ClusterPool(waiting, schedule, rng)
     done = 0
     quiet = polled = rounds = 0
-    seen = -1
+    seen = memory = -1
+    full = False  # True if other blocks wait and none fits
     count = machine.count
     recorder = machine.timeline
     cluster: list[_Warp] = []
@@ -196,7 +198,7 @@ def run_warps(
                 w.group.wait = next(w.gen)
                 w.used = count.steps - count.base
                 if w.group.wait.spin:
-                    w.used += POLL_STEPS * len(warps)
+                    w.used += 0 if full else POLL_STEPS * len(warps)
                 else:
                     moved = True
                     w.group.advance()
@@ -239,6 +241,11 @@ def run_warps(
         full = bool(waiting) and len(machine.blocks) + len(waiting[-1]) > most
         if polling and quiet < (FULL_ROUNDS if full else 0 if waiting else SPIN_ROUNDS):
             continue
+        if polling and (full or not waiting):
+            before, memory = memory, _memory_state(machine)
+            if memory != before:  # Blocks that store between their polls may go on.
+                quiet = 0
+                continue
         if full:
             raise _deadlock(warps, 0, _no_room(machine, most, waiting))
         if waiting:
@@ -248,6 +255,7 @@ def run_warps(
                 waiting.sort(reverse=True)
             warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
             quiet = polled = 0
+            full = False
             count.advances += 1
             continue
         raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
@@ -320,6 +328,14 @@ def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> li
     if len(shown) > most:
         notes.append(f"and {len(shown) - most} more warps")
     return notes
+
+
+def _memory_state(machine: Machine) -> int:
+    """Return a checksum of global memory and of the shared memory of resident blocks."""
+    seen = 0
+    for buf in (*machine.memory.buffers, *(b.smem for b in machine.blocks.values())):
+        seen = zlib.crc32(np.ascontiguousarray(buf.data).data, seen)
+    return seen
 
 
 def _take_next(machine: Machine, waiting: list[list[int]], most: int) -> list[int]:

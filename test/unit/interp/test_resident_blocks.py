@@ -49,6 +49,33 @@ def test_a_wait_for_a_block_that_does_not_fit(schedule: str) -> None:
     assert "warp 0 polls memory" in e.value.notes[2]
 
 
+@cute.kernel
+def hand_over_kernel(turns: cute.Tensor, out: cute.Tensor, times: cute.Constexpr):
+    """Blocks 0 and 1 take turns; block 2 begins when they have ended."""
+    block = cute.arch.block_idx().x
+    if cute.arch.thread_idx().x == 0:
+        if block < 2:
+            for i in range(times):
+                while cute.arch.load(turns.iterator, sem="acquire", scope="gpu") != 2 * i + block:
+                    pass
+                cute.arch.store(turns.iterator, 2 * i + block + 1, sem="release", scope="gpu")
+        out[block] = cute.Int32(1)
+
+
+@cute.jit
+def hand_over(turns: cute.Tensor, out: cute.Tensor, times: cute.Constexpr):
+    hand_over_kernel(turns, out, times).launch(grid=3, block=32)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_polls_between_stores_are_no_deadlock(schedule: str) -> None:
+    """All resident warps only poll in each round, but what they store in between lets the other continue."""
+    for resident in (2, 3):
+        out, turns = np.zeros(3, np.int32), np.zeros(1, np.int32)
+        hand_over(turns, out, 150, device="cpu", resident=resident, schedule=schedule, checks="none")
+        assert (out.tolist(), turns[0]) == ([1, 1, 1], 300)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_waits_that_need_few_blocks(schedule: str) -> None:
     """A wait for a lower number ends with one resident block. Blocks that end make room for the last one."""
