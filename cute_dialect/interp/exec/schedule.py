@@ -159,7 +159,6 @@ def run_warps(
     done = 0
     quiet = polled = rounds = 0
     seen = memory = -1
-    full = False  # True if other blocks wait and none fits
     count = machine.count
     recorder = machine.timeline
     cluster: list[_Warp] = []
@@ -170,6 +169,7 @@ def run_warps(
         if not warps or early:
             _check_room(machine, len(warps), memory_limit)
             warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
+        full = bool(waiting) and len(machine.blocks) + len(waiting[-1]) > most
         cluster = cluster or list(warps)
         order = list(warps)
         transfers.is_replayed = bool(replay.turns)
@@ -238,7 +238,6 @@ def run_warps(
             continue
         quiet += 1
         polling = any(w.group.wait is not None and w.group.wait.spin for w in warps)
-        full = bool(waiting) and len(machine.blocks) + len(waiting[-1]) > most
         if polling and quiet < (FULL_ROUNDS if full else 0 if waiting else SPIN_ROUNDS):
             continue
         if polling and (full or not waiting):
@@ -255,7 +254,6 @@ def run_warps(
                 waiting.sort(reverse=True)
             warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
             quiet = polled = 0
-            full = False
             count.advances += 1
             continue
         raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
