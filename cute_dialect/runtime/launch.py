@@ -43,6 +43,7 @@ from cute_dialect.runtime.fast_call import (
 )
 from cute_dialect.runtime.host_memory import Staged
 from cute_dialect.runtime.launch_plan import (
+    LATER,
     Arguments,
     DeviceError,
     LaunchError,
@@ -487,13 +488,20 @@ class Kernel:
         ready = self._find_ready(arguments, number, ShapeOverrides())
         return quick_call(ready, given, self._mask, otherwise, constants)
 
-    def by_address(self, *args: object) -> Callable[..., None] | None:
+    def by_address(self, *args: object, numbers: bool = False) -> Callable[..., None] | None:
         """Return ``launch(stream, address, …)``, with one address per argument, which launches on other arrays.
 
         The arrays must match those in ``args`` (shape, strides, type, alignment, GPU); this is not checked.  Numbers
         keep their values; pass 0 as their address.  ``stream`` is the driver's handle.  Return ``None`` if the launch
         is empty or an array is on the CPU.  Raises the errors of a call.
+
+        Args:
+            numbers: pass the bits of each float as its address, so that floats may change.  The host function may
+                only pass them to kernels.
         """
+        if numbers:
+            floats = [p["kind"] == "scalar" and p.get("element", "").startswith("f") for p in self.target.params]
+            args = tuple([LATER if i < len(floats) and floats[i] else x for i, x in enumerate(args)])
         arguments = read_arguments(self.target, args)
         number, host = self._device(arguments, None)
         if host:

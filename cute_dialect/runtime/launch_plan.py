@@ -42,6 +42,7 @@ from cute_dialect.runtime.manifest import (
 from cute_dialect.runtime.tensor_maps import checked
 
 __all__ = [
+    "LATER",
     "MAX_EXTENT_I32",
     "AlignmentError",
     "ArgumentError",
@@ -163,11 +164,19 @@ def bind_array(param: Param, view: ArrayView, index: int, label: str) -> Value:
     return cast(Value, abi.nested(abi.parse_type(param["lowered"]), scalars))  # type: ignore[arg-type]
 
 
+class Later:
+    """The type of :data:`LATER`."""
+
+
+LATER = Later()
+"""A float argument that is known at the launch only, which gets its bits with the addresses of the arrays."""
+
+
 def bind_plain(param: Param, value: object, index: int, label: str) -> Value:
     """Return the lowered value of a parameter that is not a tensor: a number, or nested tuples of integers."""
     kind = param["kind"]
     if kind == "scalar":
-        return _bind_scalar(param, value, label)
+        return Pointer(index, 0) if value is LATER else _bind_scalar(param, value, label)
     if kind == "pointer":
         if not isinstance(value, int) or isinstance(value, bool):
             raise DtypeError(f"{label} expects an array or an address, got {type(value).__name__}")
@@ -397,7 +406,11 @@ def pack(
             if c["kind"] == "memref":
                 _check_span(b, scalars, label, offset_bits)
         elif c["kind"] == "scalar":
-            number = cast("int | float", scalars[0])
+            number = cast("int | float | Pointer", scalars[0])
+            if isinstance(number, Pointer):  # LATER
+                patches.append((i, 0, number.argument, number.offset))
+                buffers.append(bytes(buffer))
+                continue
             if isinstance(number, int) and number % c.get("div", 1):
                 raise DivisibilityError(f"{label}: expected a multiple of {c.get('div')}, got {number} ({c['type']})")
             data = abi.pack_scalar(c.get("element", "i32"), number)

@@ -268,8 +268,11 @@ class RowCall:
         """Launch a kernel on views, arrays and numbers.  Arguments that are None are dropped."""
         args = tuple([x for x in given if x is not None])
         self.check_gpu()
-        found = self.module(kernel).kernel(kernel.host)
-        report = launched(found, *args, **options_of(self._where, self._stream, self._run))
+        self.run(partial(launched, self.module(kernel).kernel(kernel.host)), *args)
+
+    def run(self, kernel: Callable[..., Any], *given: Any) -> None:
+        """Launch a compiled kernel on the call's stream, and pass its report on."""
+        report = kernel(*given, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:
             self._run["report"](report)
 

@@ -138,12 +138,13 @@ class KnownCalls:
 
     Args:
         tf32: the settings of TF32 affect the call if its first tensor is f32.
+        gradients: the result may need gradients.  Otherwise it does not matter whether tensors require them.
     """
 
-    def __init__(self, tf32: bool = True) -> None:
+    def __init__(self, tf32: bool = True, gradients: bool = True) -> None:
         with _CACHES_LOCK:
             _CACHES.add(self)
-        self._tf32 = tf32
+        self._tf32, self._gradients = tf32, gradients
         self._found: dict[object, CachedCall] = {}
         self._failed: set[object] = set()  # keys of calls whose first recording failed
         self._recent: tuple[CachedCall, ...] = ()
@@ -236,7 +237,7 @@ class KnownCalls:
             for places in (True, False):
                 found = self._found.get((how, key_of(tensors, gradients, places), learns))
                 if found is not None and found.runs:
-                    needed = any([t.requires_grad for t in tensors])
+                    needed = self._gradients and any([t.requires_grad for t in tensors])
                     found = found._replace(guard=_guard_of(tensors), gradients=learns if needed else None)
                     self._found[how, key_of(tensors), learns] = found = self._with_direct(found, tensors)
                     return found
@@ -244,7 +245,7 @@ class KnownCalls:
 
     def _learns(self, tensors: Sequence[Any]) -> bool:
         """Return True if the result needs gradients."""
-        return self._grad() and any([t.requires_grad for t in tensors])
+        return self._gradients and self._grad() and any([t.requires_grad for t in tensors])
 
     def call(self, how: object, tensors: Sequence[Any], compute: Callable[[], _R]) -> _R:
         """Replay a call, or compute and cache it."""
@@ -324,7 +325,7 @@ class KnownCalls:
         runs = () if run is None else (run,)
         if old is not None and old.allowed is allowed and old.extension is extension:
             runs += old.runs[: _RUNS - 1]
-        gradients = self._grad() if any([t.requires_grad for t in tensors]) else None
+        gradients = self._grad() if self._gradients and any([t.requires_grad for t in tensors]) else None
         known = CachedCall(how, _guard_of(tensors), runs, allowed, gradients, extension=extension)
         self._found[key] = self._with_direct(known, tensors)
         self.again, self._recent = self._again, ()
@@ -425,7 +426,8 @@ def _guard_of(tensors: Sequence[Any]) -> Callable[..., bool]:
 
 def _first_places(tensors: Sequence[Any]) -> list[int]:
     """Return for each tensor the index at which it is passed first."""
-    return [next(i for i, x in enumerate(tensors) if x is t) for t in tensors]
+    first: dict[int, int] = {}
+    return [first.setdefault(id(t), i) for i, t in enumerate(tensors)]
 
 
 def is_traced() -> bool:

@@ -46,9 +46,12 @@ class Launch(NamedTuple):
 
 
 class _Current(local):
-    """The recording of this thread.  While it is set no call is replayed, because a replay is not recorded."""
+    """The state of this thread."""
 
     recording: Recording | None = None
+    """While it is set no call is replayed, because a replay is not recorded."""
+    numbers: tuple[int, ...] = ()
+    """Bits of the floats that differ between calls of a specialization, for launches that read them."""
 
 
 CURRENT = _Current()

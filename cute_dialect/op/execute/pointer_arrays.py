@@ -19,12 +19,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from math import gcd
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.memory import NOWHERE, new_memory, pool_of
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import LayoutError
+from cute_dialect.op.execute.launcher import CURRENT
 from cute_dialect.op.problems.operands import Operands
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.host_memory import host_bytes, is_writable, span
@@ -34,6 +35,8 @@ _STEP = 1 << 20
 """Maximum stride of the third mode in bytes.  It fits 32 bits in elements, and 2^31 strides reach 2 PiB."""
 _KEPT = 256
 """Limit of cached tables on GPUs."""
+_PLACES = 16
+"""Limit of sets of addresses whose tables a launch keeps."""
 _SLOT = 256
 """Alignment in bytes of copies of host matrices, modulo the alignment of the matrices."""
 
@@ -116,8 +119,10 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
         known = _TABLES.get(key)
         if known is not None:
             _TABLES.move_to_end(key)
+            _pin(known)
             return known
     found = _uploaded(host, like)._replace(shape=view.shape, strides=view.strides, dtype=view.dtype)
+    _pin(found)
     with _LOCK:
         _TABLES[key] = found
         many = len(_TABLES) > _KEPT
@@ -127,6 +132,64 @@ def table_like(host: Any, like: ArrayView) -> ArrayView:
             while len(_TABLES) > _KEPT // 2:
                 _TABLES.popitem(last=False)
     return found
+
+
+_PINNED: dict[int, ArrayView] = {}
+"""Tables that captured CUDA graphs read, by address.  A graph may be replayed until the process ends."""
+
+
+def _pin(table: ArrayView) -> None:
+    """Keep a table on a GPU if a CUDA graph is being captured."""
+    torch = sys.modules.get("torch") if table.device >= 0 else None
+    if torch is not None and isinstance(table.keep, torch.Tensor) and torch.cuda.is_current_stream_capturing():
+        _PINNED[table.pointer] = table
+
+
+PlacedLaunch: TypeAlias = "tuple[Callable[..., object], tuple[int, ...], ArrayView]"
+"""A launch at known addresses, ``launch(stream, *given, *others)``: launch, given and table."""
+
+
+class LaunchByTables:
+    """Launches whose tables depend on addresses: ``launch(stream, *addresses)``.
+
+    Tables are written when addresses are new, and found by their addresses afterwards.
+
+    Args:
+        count: number of leading addresses on which tables depend; the others are passed to each launch.
+        placed: returns the launches at such addresses.  It may raise AddressMismatch.
+        like: an array in the memory where tables are.
+        is_numeric: launches get ``CURRENT.numbers`` before the other addresses.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        placed: Callable[[tuple[int, ...]], Sequence[PlacedLaunch]],
+        like: ArrayView,
+        is_numeric: bool = False,
+    ) -> None:
+        self._count, self._placed, self._like, self._is_numeric = count, placed, like, is_numeric
+        self._known: dict[tuple[int, ...], Sequence[PlacedLaunch]] = {}
+
+    def __call__(self, stream: int, *addresses: int) -> None:
+        first, others = addresses[: self._count], addresses[self._count :]
+        found = self._known.get(first)
+        if found is None:
+            found = self._add(first)
+        if self._is_numeric:
+            others = (*CURRENT.numbers, *others)
+        for launch, given, table in found:
+            _pin(table)
+            launch(stream, *given, *others)
+
+    def _add(self, addresses: tuple[int, ...]) -> Sequence[PlacedLaunch]:
+        found = self._placed(addresses)
+        if len(self._known) >= _PLACES:
+            if self._like.device >= 0:
+                _wait_for_all(self._like)  # Running launches may read tables that are freed.
+            self._known.clear()
+        self._known[addresses] = found
+        return found
 
 
 class TableLaunch(NamedTuple):
@@ -141,7 +204,7 @@ class TableLaunch(NamedTuple):
 
 def table_launch(
     table: Any, operands: Sequence[tuple[int, Any, int]], parts: Sequence[TableLaunch], like: ArrayView
-) -> Callable[..., None]:
+) -> LaunchByTables:
     """Return ``launch(stream, *addresses)``, which computes the GEMMs of a table on matrices at other addresses.
 
     The addresses of an operand are given in the order of its GEMMs.  Each is written to the table as the distance from
@@ -155,22 +218,26 @@ def table_launch(
     """
     import numpy as np
 
-    def launch(stream: int, *addresses: int) -> None:
+    def placed(addresses: tuple[int, ...]) -> list[PlacedLaunch]:
         there, bases = table.copy(), list[int]()
+        unused = addresses[-1]
         for column, live, item in operands:
             mine = np.array(addresses[: len(live)], np.int64)
             addresses = addresses[len(live) :]
             # Kernels do not read an operand that no GEMM has, so any address will do.
-            bases.append(int(mine.min()) if len(live) else bases[0] if bases else addresses[-1])
+            bases.append(int(mine.min()) if len(live) else bases[0] if bases else unused)
             there[live, column] = (mine - bases[-1]) // item
+        found: list[PlacedLaunch] = []
         for part in parts:
             mine = there
             if not part.here.all():
                 mine = there.copy()
                 mine[~part.here, 0] = 0
-            part.launch(stream, *bases, table_like(mine, like).pointer, part.turns, 0, *part.more)
+            problems = table_like(mine, like)
+            found.append((part.launch, (*bases, problems.pointer, part.turns, 0, *part.more), problems))
+        return found
 
-    return launch
+    return LaunchByTables(sum([len(live) for _, live, _ in operands]), placed, like)
 
 
 def _wait_for_all(like: ArrayView) -> None:

@@ -128,6 +128,9 @@ class Recording:
         self._tensors = tuple(tensors)
         self._begins = [t.data_ptr() for t in tensors]
         self._sizes = [reach_of(t) for t in tensors]
+        self._first: dict[int, int] = {}  # the first tensor that begins at an address
+        for i, begin in enumerate(self._begins):
+            self._first.setdefault(begin, i)
         self._made: list[Any] = []
         self._held: list[Any] = []
         self._called: list[Any] = []  # results of torch operators
@@ -304,16 +307,25 @@ class Recording:
         tied: list[tuple[int, int, int]] = []
         apart: list[tuple[int, int, int, int]] = []
         places = list(zip(self._begins, self._sizes))
-        for j, (q, m) in enumerate(places):
-            for i, (p, n) in enumerate(places[:j]):
-                if p == q or (p < q + m and q < p + n):
-                    tied.append((i, j, q - p))
-                elif i in written or j in written:
-                    apart.append((i, j, n, m))
-        return tuple(tied), tuple(apart)
+        open_: list[int] = []  # tensors that reach beyond the begin of the next one
+        for j in sorted(range(len(places)), key=places.__getitem__):
+            q = self._begins[j]
+            open_ = [i for i in open_ if self._begins[i] == q or self._begins[i] + self._sizes[i] > q]
+            pairs = [(min(i, j), max(i, j)) for i in open_]
+            tied += [(i, k, self._begins[k] - self._begins[i]) for i, k in pairs]
+            open_.append(j)
+        together = {pair[:2] for pair in tied}
+        for k in written:
+            for i, j in [(min(i, k), max(i, k)) for i in range(len(places)) if i != k]:
+                if (i, j) not in together and (i == k or i not in written):
+                    apart.append((i, j, self._sizes[i], self._sizes[j]))
+        return tuple(sorted(tied)), tuple(sorted(apart))
 
     def _place(self, address: int) -> tuple[int, int]:
         """Return the index of the tensor that contains an address, and the offset in bytes."""
+        found = self._first.get(address)
+        if found is not None:
+            return found, 0
         own = [*self._made, *self._called]
         begins = [*self._begins, *[t.data_ptr() for t in own]]
         if address in begins:

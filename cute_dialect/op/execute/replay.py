@@ -97,7 +97,9 @@ class AddressGuard(NamedTuple):
 _NOTHING = AddressGuard()
 
 _NATIVE_ARGUMENTS = 48
-"""Maximum number of arguments of a launch in C++, without those of the workspace."""
+"""Maximum number of arguments of ``Kernels`` in C++, without those of the workspace."""
+_TOGETHER = 64
+"""Maximum number of addresses whose alignment one expression checks."""
 
 
 def repeating(
@@ -159,7 +161,8 @@ def _native_run(
                 taken = [*x.given, *[value for _, value in x.named]]
                 parts = [(isinstance(value, Slice), value) for value in taken]
                 done.append((x.operator, parts, tuple([name for name, _ in x.named]), x.results))
-    if any([len(x.order) > _NATIVE_ARGUMENTS for x in steps if isinstance(x, Repeated)]):
+    launches = [x for x in steps if isinstance(x, Repeated) and len(x.order) > _NATIVE_ARGUMENTS]
+    if any([x.more is not None or isinstance(x.launch, extension.Kernels) for x in launches]):
         return None
     lows = stayed.lows or (0,) * tensors
     return extension.Run(
@@ -315,9 +318,10 @@ def _maker(form: _Form) -> Callable[..., Callable[..., Any]]:
 
 def _aligned(places: Sequence[int]) -> list[str]:
     """Return code that returns None if an address has bits of the mask."""
-    if not places:
-        return []
-    return [f"if ({' | '.join(f'p{i}' for i in places)}) & mask:", "    return None"]
+    lines: list[str] = []
+    for n in range(0, len(places), _TOGETHER):
+        lines += [f"if ({' | '.join(f'p{i}' for i in places[n : n + _TOGETHER])}) & mask:", "    return None"]
+    return lines
 
 
 def _arguments(i: int, order: tuple[int, ...], behind: int, offsets: tuple[int, ...]) -> list[str]:

@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import sys
-from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite, log, prod
 from numbers import Real
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +20,16 @@ from cute_dialect.op.arrays.library import call_operator
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.pointer_arrays import table_like
+from cute_dialect.op.execute.table_calls import ListCalls, TableLaunches
 from cute_dialect.op.keywords import check_keywords, type_name
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
+    from cute_dialect.op.execute.pointer_arrays import PlacedLaunch
     from cute_dialect.op.signature_types import Array, Interpreted
 
 _KINDS = ("params", "grads", "exp_avgs", "exp_avg_sqs")
@@ -123,12 +126,13 @@ def adamw_(
     for name, x in zip(_KINDS[1:], lists[1:]):
         if len(x) != len(lists[0]):
             raise ArgumentError(f"adamw_: {name} has {len(x)} arrays for {len(lists[0])} params; pass one for each")
-    kept = [i for i, grad in enumerate(lists[1]) if grad is not None]
-    for name, x in zip(_KINDS, lists):
-        for i in kept:
-            if x[i] is None:
-                raise ArgumentError(f"adamw_: {name}[{i}] is None; pass an array, or None as grads[{i}] to skip it")
-    if len(kept) < len(lists[1]):
+    kept: Sequence[int] = range(len(lists[0]))
+    if any([t is None for x in lists for t in x]):
+        kept = [i for i, grad in enumerate(lists[1]) if grad is not None]
+        for name, x in zip(_KINDS, lists):
+            for i in kept:
+                if x[i] is None:
+                    raise ArgumentError(f"adamw_: {name}[{i}] is None; pass an array, or None as grads[{i}] to skip it")
         lists = tuple([[x[i] for i in kept] for x in lists])
     if type(maximize) is not bool:
         raise ArgumentError(f"adamw_: maximize is {maximize!r}; pass True or False")
@@ -171,18 +175,7 @@ def _number(name: str, x: object) -> float:
     return float(x)
 
 
-class _Launch(NamedTuple):
-    """A launch for parameters of equal types: its kernel, and its table on the device."""
-
-    config: AdamwConfig
-    places: tuple[int, ...]  # indices of the arrays with the lowest addresses, one for each list
-    table: ArrayView
-
-
-_PREPARED: OrderedDict[object, list[_Launch]] = OrderedDict()
-"""Launches of calls on torch tensors, by their addresses and layouts."""
-
-_MOST = 16
+CALLS = ListCalls()
 
 
 def updated(
@@ -194,40 +187,22 @@ def updated(
     run: Interpreted | None = None,
     indices: Sequence[int] | None = None,
 ) -> None:
-    """Compute :func:`adamw_` for numbers that are checked; ``indices`` are those of the parameters for errors."""
+    """Compute :func:`adamw_` for numbers that are checked; ``indices`` are those of the parameters for errors.
+
+    The numbers are not part of the key of a cached call: they differ from step to step, and a replay gets its own.
+    """
     torch = sys.modules.get("torch")
-    # Gradients of autograd may be transposed; they are only read.
-    lists = [lists[0], [_contiguous(t) for t in lists[1]], *lists[2:]]
-    is_torch = torch is not None and all([isinstance(t, torch.Tensor) for x in lists for t in x])
-    key = tuple([(t.data_ptr(), t.shape, t.stride(), t.dtype) for x in lists for t in x]) if is_torch else None
-    launches = _PREPARED.get(key)
-    if launches is None:
-        launches = _launches(lists, device, stream, run, range(len(lists[0])) if indices is None else indices)
-        if is_torch:
-            _PREPARED[key] = launches
-            while len(_PREPARED) > _MOST:
-                _PREPARED.popitem(last=False)
     extras = {n: t for n, t in zip(AdamwArrays._fields, arrays) if t is not None}
-    for launch in launches:
-        given = {name: x[i] for name, x, i in zip(_KINDS, lists, launch.places)}
-        one = RowCall("adamw_", {**given, **extras}, device, (*_KINDS, *extras), _ELEMENTS, stream=stream, run=run)
-        for name in extras:
-            if one.views[name].dtype != "f32":
-                words = " or an f32 array of one element" if name in ("step", "lr") else "an f32 array of one element"
-                number = "a number" * (name in ("step", "lr"))
-                raise DtypeError(f"adamw_: {name} has dtype {one.views[name].dtype}; pass {number}{words}")
-            if one.views[name].shape not in ((), (1,)):
-                raise ShapeError(f"adamw_: {name} has shape {one.views[name].shape}; it must have one element")
-        if one.cpu and not ("found_inf" in extras and one.on_host("found_inf")[0]):
-            for name in [n for n in ("step", "lr") if n in extras]:
-                _number(name, one.on_host(name)[0])
-        c = launch.config._replace(arrays=tuple(extras))
-        with one.on():
-            vectors = [one.numbers(given[name]) for name in _KINDS]
-            scalars = [one.flat(name) for name in extras]
-            kernel = RowKernel(c.name, adamw_text, (c,))
-            one.launch(kernel, *vectors, launch.table, *settings.numbers(), *scalars)
-    if torch is not None and is_torch:
+    tensors = [*lists[0], *lists[1], *lists[2], *lists[3], *extras.values()]
+    is_usual = device is None and stream is None and not run
+
+    def compute() -> Callable[[], TableLaunches | None]:
+        one = _Update(lists, extras, settings, device, stream, run, indices or range(len(lists[0])))
+        one.launch()
+        return one.replayed
+
+    CALLS.call((len(lists[0]), tuple(extras)), tensors, settings.numbers(), compute, is_usual)
+    if torch is not None and isinstance(lists[0][0], torch.Tensor):
         torch.autograd.graph.increment_version([*lists[0], *lists[2], *lists[3]])
 
 
@@ -238,33 +213,146 @@ def _contiguous(t: Array) -> Array:
     return t.contiguous() if type(t).__module__.partition(".")[0] == "torch" else t
 
 
-def _launches(
-    lists: Sequence[Sequence[Array]],
-    device: object,
-    stream: object,
-    run: Interpreted | None,
-    indices: Sequence[int],
-) -> list[_Launch]:
-    """Check the arrays, and return the launches for them.  Raises OpError."""
-    names = [[f"{name}[{i}]" for i in indices] for name in _KINDS]
-    given = {n: t for ns, x in zip(names, lists) for n, t in zip(ns, x)}
-    one = RowCall("adamw_", given, device, tuple(given), _ELEMENTS, stream=stream, run=run)
-    classes: dict[object, list[int]] = {}
-    views = [_checked(one, of) for of in zip(*names)]
-    _check_overlap(one)
-    for i, (p, _, m, _) in enumerate(views):
-        if 0 not in p.shape:
-            # On the CPU each parameter has a launch, because no view reaches several arrays.
-            c = _config(views[i])
-            classes.setdefault((c, i if p.device < 0 else 0, m.dtype), []).append(i)
-    return [_joined([views[i] for i in members], members) for members in classes.values()]
+class _Class(NamedTuple):
+    """Parameters of equal types, which have one launch."""
+
+    config: AdamwConfig
+    members: tuple[int, ...]  # indices of the parameters
+    counts: tuple[int, ...]  # their elements
+    sizes: tuple[int, ...]  # bytes of an element of the parameters, the gradients and the two moments
+
+    def table(self, pointers: NDArray[np.int64]) -> tuple[tuple[int, ...], NDArray[np.int64]]:
+        """Return the lowest address of each kind, and the table of the kernel, for arrays at ``pointers`` (4, …)."""
+        mine = pointers[:, self.members]
+        lowest = mine.min(axis=1)
+        offsets = (mine - lowest[:, None]) // np.array(self.sizes, np.int64)[:, None]
+        return tuple(lowest.tolist()), table_of(self.counts, offsets.T)
 
 
-def _config(views: Sequence[ArrayView]) -> AdamwConfig:
-    """Return the kernel for the types and the alignment of a parameter and its state."""
-    p, _, m, _ = views
-    aligned = all([view.pointer % 16 == 0 for view in views])
-    return AdamwConfig(p.dtype, m.dtype, 128 // max(BITS[p.dtype], BITS[m.dtype]) if aligned else 1)
+def _overlap(pointers: Sequence[int], sizes: NDArray[np.int64]) -> tuple[int, int] | None:
+    """Return the indices of two arrays that share memory, and of which at least one is written, or None.
+
+    Args:
+        pointers: addresses of the contiguous arrays: of all parameters, then all gradients, then the moments.
+        sizes: their bytes.
+    """
+    starts, count = np.array(pointers, np.int64), len(pointers) // 4
+    order = np.lexsort((sizes, starts))
+    starts, ends = starts[order], (starts + sizes)[order]
+    is_written = (order < count) | (order >= 2 * count)
+    reached = np.maximum.accumulate(ends)  # the furthest end of the arrays up to each one
+    of_written = np.maximum.accumulate(np.where(is_written, ends, 0))
+    meets = starts[1:] < np.where(is_written[1:], reached[:-1], of_written[:-1])
+    if not meets.any():
+        return None
+    second = int(meets.argmax()) + 1
+    others = (ends[:second] > starts[second]) & (is_written[:second] | is_written[second])
+    return int(order[others.argmax()]), int(order[second])
+
+
+def _is_alone(view: ArrayView) -> bool:
+    """Return True if a parameter has its own launch: on the CPU, where no view reaches several arrays."""
+    return view.device < 0
+
+
+class _Update:
+    """A call on arrays, checked when the object is created.  Raises OpError."""
+
+    def __init__(
+        self, lists: Sequence[Sequence[Array]], extras: Mapping[str, Array], settings: AdamwSettings, device: object,
+        stream: object, run: Interpreted | None, indices: Sequence[int],
+    ) -> None:  # fmt: skip
+        # Gradients of autograd may be transposed; they are only read.
+        lists = [lists[0], [_contiguous(t) for t in lists[1]], *lists[2:]]
+        names = [[f"{name}[{i}]" for i in indices] for name in _KINDS]
+        given = {n: t for ns, x in zip(names, lists) for n, t in zip(ns, x)} | dict(extras)
+        self._call = one = RowCall("adamw_", given, device, tuple(given), _ELEMENTS, stream=stream, run=run)
+        self._settings, self._extras = settings, tuple(extras)
+        self._views = [_checked(one, of) for of in zip(*names)]
+        self._check_scalars()
+        live = [i for i, (p, *_) in enumerate(self._views) if 0 not in p.shape]
+        arrays = [self._views[i][kind] for kind in range(4) for i in live]
+        self._arrays = arrays
+        self._sizes = np.array([prod(x.shape) * BITS[x.dtype] // 8 for x in arrays], np.int64)
+        found = _overlap([x.pointer for x in arrays], self._sizes)
+        if found is not None:
+            first, second = ([names[kind][i] for kind in range(4) for i in live][n] for n in found)
+            raise LayoutError(f"adamw_: {second} overlaps {first}; pass separate memory, and tied parameters once")
+        self._classes = self._classes_of(live)
+
+    def _check_scalars(self) -> None:
+        """Check the arrays in place of numbers."""
+        one = self._call
+        for name in self._extras:
+            if one.views[name].dtype != "f32":
+                words = " or an f32 array of one element" if name in ("step", "lr") else "an f32 array of one element"
+                number = "a number" * (name in ("step", "lr"))
+                raise DtypeError(f"adamw_: {name} has dtype {one.views[name].dtype}; pass {number}{words}")
+            if one.views[name].shape not in ((), (1,)):
+                raise ShapeError(f"adamw_: {name} has shape {one.views[name].shape}; it must have one element")
+        if one.cpu and not ("found_inf" in self._extras and one.on_host("found_inf")[0]):
+            for name in [n for n in ("step", "lr") if n in self._extras]:
+                _number(name, one.on_host(name)[0])
+
+    def _classes_of(self, live: Sequence[int]) -> list[_Class]:
+        """Return the classes of parameters, with their indices among those that are not empty."""
+        found: dict[tuple[AdamwConfig, int], list[int]] = {}
+        for n, i in enumerate(live):
+            p, _, m, _ = self._views[i]
+            aligned = all([view.pointer % 16 == 0 for view in self._views[i]])
+            vector = 128 // max(BITS[p.dtype], BITS[m.dtype]) if aligned else 1
+            c = AdamwConfig(p.dtype, m.dtype, vector, self._extras)
+            found.setdefault((c, n if _is_alone(p) else 0), []).append(n)
+        classes: list[_Class] = []
+        for (c, _), members in found.items():
+            views = [self._views[live[n]] for n in members]
+            counts = tuple([prod(p.shape) for p, *_ in views])
+            classes.append(_Class(c, tuple(members), counts, tuple([BITS[x.dtype] // 8 for x in views[0]])))
+        return classes
+
+    def _prepare(self) -> list[tuple[Any, list[Any]]]:
+        """Return the kernel of each class, and its arguments."""
+        one, found = self._call, list[tuple[Any, list[Any]]]()
+        pointers = np.array([x.pointer for x in self._arrays], np.int64).reshape(4, -1)
+        scalars = [one.flat(name) for name in self._extras]
+        for c in self._classes:
+            _, host = c.table(pointers)
+            lowest = pointers[:, c.members].argmin(axis=1)
+            vectors = [one.numbers(self._arrays[k * pointers.shape[1] + c.members[n]]) for k, n in enumerate(lowest)]
+            kernel = one.module(RowKernel(c.config.name, adamw_text, (c.config,))).kernel("launch")
+            table = table_like(host, self._arrays[0])
+            found.append((kernel, [*vectors, table, *self._settings.numbers(), *scalars]))
+        return found
+
+    def launch(self) -> None:
+        """Launch the kernels."""
+        self._call.check_gpu()
+        self._launches = self._prepare()
+        with self._call.on():
+            for kernel, given in self._launches:
+                self._call.run(kernel, *given)
+
+    def replayed(self) -> TableLaunches | None:
+        """Return the launches at other addresses, or None on the CPU."""
+        if self._call.cpu or not self._launches:
+            return None
+        launches = [kernel.by_address(*given, numbers=True) for kernel, given in self._launches]
+        if None in launches:
+            return None
+        like, sizes, classes = self._call.x._replace(keep=None), self._sizes, self._classes
+
+        def placed(addresses: tuple[int, ...]) -> list[PlacedLaunch] | None:
+            if _overlap(addresses, sizes) is not None:
+                return None
+            pointers = np.array(addresses, np.int64).reshape(4, -1)
+            found: list[PlacedLaunch] = []
+            for launch, c in zip(launches, classes):
+                lowest, host = c.table(pointers)
+                table = table_like(host, like)
+                found.append((launch, (*lowest, table.pointer), table))
+            return found
+
+        return TableLaunches(placed, self._arrays, [self._call.flat(name) for name in self._extras])
 
 
 def _checked(one: RowCall, names: Sequence[str]) -> list[ArrayView]:
@@ -282,30 +370,3 @@ def _checked(one: RowCall, names: Sequence[str]) -> list[ArrayView]:
         if 0 not in view.shape and not is_contiguous(view):
             raise LayoutError(f"adamw_: {name} has strides {view.strides}; pass contiguous arrays")
     return views
-
-
-def _check_overlap(one: RowCall) -> None:
-    """Raise LayoutError if an array that is written shares memory with another one; all are contiguous."""
-    spans: list[tuple[int, int, bool, str]] = []
-    for name, view in one.views.items():
-        size = prod(view.shape) * BITS[view.dtype] // 8
-        if size:
-            spans.append((view.pointer, view.pointer + size, not name.startswith("grads"), name))
-    ends = {True: (0, ""), False: (0, "")}  # the furthest ends of arrays that are written, or only read
-    for start, end, is_written, name in sorted(spans):
-        for written, (last, other) in ends.items():
-            if start < last and (written or is_written):
-                raise LayoutError(f"adamw_: {name} overlaps {other}; pass separate memory, and tied parameters once")
-        ends[is_written] = max(ends[is_written], (end, name))
-
-
-def _joined(views: Sequence[Sequence[ArrayView]], members: Sequence[int]) -> _Launch:
-    """Return the launch for some parameters, whose indices are ``members``."""
-    counts = [prod(p.shape) for p, *_ in views]
-    offsets, places = np.zeros((len(views), 4), np.int64), list[int]()
-    for i, kind in enumerate(zip(*views)):
-        pointers = np.array([view.pointer for view in kind], np.int64)
-        places.append(members[int(pointers.argmin())])
-        offsets[:, i] = (pointers - pointers.min()) // (BITS[kind[0].dtype] // 8)
-    table = table_like(table_of(counts, offsets), views[0][0])
-    return _Launch(_config(views[0]), tuple(places), table)

@@ -262,6 +262,7 @@ Kernel kernel_of(PyObject* given, size_t arguments) {
     std::memcpy(k.memory.data() + begin, bytes, static_cast<size_t>(size));
     k.parameters.push_back(begin);
   }
+  k.memory.resize((k.memory.size() + 63) / 64 * 64);  // a patch of a 4-byte number writes 8 bytes
   for (size_t i = 0; i < patches.size(); ++i) {
     Items p(patches[i]);
     const size_t parameter = unsigned_integer(p[0]);
@@ -497,21 +498,22 @@ struct Run {
   }
 
   void launch(const Step& s, uint64_t raw, const uint64_t* addresses) const {
-    uint64_t values[64];
-    size_t n = 0;
+    c10::SmallVector<uint64_t, 64> values;
     auto add_more = [&]() {
       Owned found(checked(PyObject_CallFunction(s.more.get(), "K", static_cast<unsigned long long>(raw))));
       Items items(found.get());
-      TORCH_CHECK(n + items.size() + s.order.size() <= 64, "a launch has more than 64 arguments");
-      for (size_t i = 0; i < items.size(); ++i) values[n++] = unsigned_integer(items[i]);
+      for (size_t i = 0; i < items.size(); ++i) values.push_back(unsigned_integer(items[i]));
     };
     for (size_t i = 0; i < s.order.size(); ++i) {
       if (i == s.behind && s.more.get() != Py_None) add_more();
-      values[n++] = s.order[i] < 0 ? 0 : addresses[s.order[i]] + s.offsets[i];
+      values.push_back(s.order[i] < 0 ? 0 : addresses[s.order[i]] + s.offsets[i]);
     }
     if (s.behind >= s.order.size() && s.more.get() != Py_None) add_more();
+    const size_t n = values.size();
     if (Py_TYPE(s.launch.get()) == KernelsType) {
-      reinterpret_cast<Kernels*>(s.launch.get())->run(raw, values, n);
+      TORCH_CHECK(n <= 64, "a launch has more than 64 arguments");
+      values.resize(64, 0);  // patches were checked against the number of arguments
+      reinterpret_cast<Kernels*>(s.launch.get())->run(raw, values.data(), n);
       return;
     }
     Owned args(checked(PyTuple_New(static_cast<Py_ssize_t>(n + 1))));
@@ -606,7 +608,7 @@ PyObject* run_new(PyTypeObject* type, PyObject* args, PyObject*) {
       s.offsets = integers(x[2]);
       s.more = Owned::share(x[3]);
       s.behind = unsigned_integer(x[4]);
-      TORCH_CHECK(s.order.size() <= 60, "a launch has more than 60 arguments");
+      TORCH_CHECK(s.order.size() <= 60 || Py_TYPE(x[0]) != KernelsType, "a launch has more than 60 arguments");
       s.offsets.resize(s.order.size(), 0);
       for (int64_t place : s.order) {
         TORCH_CHECK(place < static_cast<int64_t>(count), "a launch has no argument");
@@ -698,6 +700,21 @@ struct Call {
   PyObject* current;    // its attribute `recording` must be None
   PyObject* mismatch;   // the exception of a function of Python for other addresses
 
+  /// Returns true if the same tensors are passed several times as in the recorded call.
+  bool repeats_alike(const Pointers& given) const {
+    size_t size = 16;
+    while (size < 2 * given.size()) size *= 2;
+    c10::SmallVector<uint32_t, 64> table(size, 0);  // by a hash of the tensor, the index at which it is first, plus 1
+    for (size_t i = 0; i < given.size(); ++i) {
+      const auto* t = given[i]->unsafeGetTensorImpl();
+      size_t at = (reinterpret_cast<uintptr_t>(t) * 0x9E3779B97F4A7C15ULL) >> 20 & (size - 1);
+      while (table[at] != 0 && given[table[at] - 1]->unsafeGetTensorImpl() != t) at = (at + 1) & (size - 1);
+      if (table[at] == 0) table[at] = static_cast<uint32_t>(i + 1);
+      if (table[at] - 1 != (*guards)[i].first) return false;
+    }
+    return true;
+  }
+
   /// Returns true if a call is like the recorded one.  `types` may be null.
   bool is_like(PyObject* other, const Pointers& given, PyObject* const* types) const {
     if (given.size() != guards->size()) return false;
@@ -711,10 +728,8 @@ struct Call {
       const Guard& g = (*guards)[i];
       if (types != nullptr && Py_TYPE(types[i]) != g.type) return false;
       if (!g.holds(*given[i], local)) return false;
-      for (size_t j = 0; j <= g.first; ++j) {
-        if ((given[j]->unsafeGetTensorImpl() == given[i]->unsafeGetTensorImpl()) != (j == g.first)) return false;
-      }
     }
+    if (!repeats_alike(given)) return false;
     if (gradients >= 0 && c10::GradMode::is_enabled() != (gradients != 0)) return false;
     if (allowed != Py_None) {
       Owned now(checked(PyObject_CallNoArgs(tf32)));
@@ -801,14 +816,13 @@ PyObject* calls_call(PyObject* self, PyObject* const* args, size_t flags, PyObje
   if (like.get() != nullptr) {
     const auto* call = reinterpret_cast<const Call*>(like.get());
     Owned done;
-    if (Py_TYPE(call->run) == RunType) {
-      done = Owned(reinterpret_cast<Run*>(call->run)->replayed(args + 1));
-    } else {
-      done = Owned(PyObject_Vectorcall(call->run, args + 1, count - 1, nullptr));
-      if (done.get() == nullptr) {
-        if (!PyErr_ExceptionMatches(call->mismatch)) return nullptr;
-        PyErr_Clear();
-      }
+    try {
+      if (Py_TYPE(call->run) == RunType) done = Owned(reinterpret_cast<Run*>(call->run)->replayed(args + 1));
+      else done = Owned(checked(PyObject_Vectorcall(call->run, args + 1, count - 1, nullptr)));
+    } catch (python_error& error) {
+      error.restore();
+      if (!PyErr_ExceptionMatches(call->mismatch)) return nullptr;
+      PyErr_Clear();
     }
     if (done.get() != nullptr && done.get() != Py_None) return done.release();
   }

@@ -21,6 +21,7 @@ from launched_here import Seen  # noqa: E402
 from repeated_calls import normal  # noqa: E402
 from test_call_cache import *  # noqa: E402, F403
 from test_flash_attn import test_a_step_of_a_key_value_cache  # noqa: E402, F401
+from test_optimizer_replay import *  # noqa: E402, F403
 from test_replayed_gradients import *  # noqa: E402, F403
 from test_replayed_gradients import leaves, step  # noqa: E402
 from torch.autograd.function import BackwardCFunction  # noqa: E402

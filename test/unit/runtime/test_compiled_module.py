@@ -653,6 +653,44 @@ def test_a_launch_by_addresses(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch)
         k.by_address(*first[:2])
 
 
+SCALED = """
+!x = !cute.memref<f32, gmem, "?:1">
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    gpu.func @scaled(%x: !x, %s: f32, %n: i32) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      gpu.return
+    }
+  }
+  func.func @launch(%x: !x, %s: f32, %n: i32) {
+    %c1 = arith.constant 1 : i32
+    %c32 = arith.constant 32 : i32
+    gpu.launch_func @kernels::@scaled blocks in (%n, %c1, %c1) threads in (%c32, %c1, %c1) : i32
+        args(%x : !x, %s : f32, %n : i32)
+    return
+  }
+}
+"""
+
+
+def test_a_launch_by_addresses_and_numbers(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bits of floats are passed like addresses; integers keep their values, because the grid depends on them."""
+    seen: list[list[bytes]] = []
+    gpu.kernels = {"scaled": lambda record: seen.append(parameters(record))}
+    monkeypatch.setitem(sys.modules, "torch", FakeTorch)
+    k = CompiledModule(compile_cute(SCALED, emit="ptx").artifact).kernel("launch")
+    x = FakeTensor((64,), (1,), ALIGNED)
+    launch, fixed = k.by_address(x, 1.5, 3, numbers=True), k.by_address(x, 1.5, 3)
+    assert launch is not None and fixed is not None
+    for value in (2.5, -0.0, 1e-30):
+        launch(7, ALIGNED + 256, int.from_bytes(np.float32(value).tobytes(), "little"), 0)
+        assert seen[-1][1][:4] == np.float32(value).tobytes() and seen[-1][2][:4] == np.int32(3).tobytes()
+        assert seen[-1][0][:8] == (ALIGNED + 256).to_bytes(8, "little")
+    fixed(7, ALIGNED, 0, 0)
+    assert seen[-1][1][:4] == np.float32(1.5).tobytes()
+    with pytest.raises(LaunchError):
+        k.by_address(x, 1.5, numbers=True)
+
+
 def three(first: int) -> list[FakeTensor]:
     """Return tensors for @add_v at distinct addresses."""
     return [FakeTensor((17, 128), (128, 1), ALIGNED + 65536 * (3 * first + j)) for j in range(3)]

@@ -175,8 +175,10 @@ def plan_of(shape: LaunchShape, packed: Packed) -> Plan:
 def ready_of(gpu: LaunchDriver, launches: int = 1) -> Ready:
     """Return launches with two addresses, one of them 6 bytes into a parameter, a number, and a tensor map."""
     tensor_map = TensorMap(Pointer(1, 32), (64, 8), (128,), (64, 8), (1, 1), 6, 0, 0, 2, 0)
-    packed = Packed((bytes(8), bytes(range(20)), bytes(128)), ((0, 0, 0, 0), (1, 6, 1, 24)), ((2, tensor_map),))
-    gpu.sizes = [8, 20, 128]
+    number = bytes(4)  # its bits are written as an address
+    patches = ((0, 0, 0, 0), (1, 6, 1, 24), (3, 0, 0, 0))
+    packed = Packed((bytes(8), bytes(range(20)), bytes(128), number), patches, ((2, tensor_map),))
+    gpu.sizes = [8, 20, 128, 4]
     shape = LaunchShape((3, 2, 1), (128, 1, 1), 4096, (2, 1, 1), True, True)
     plans = [plan_of(shape, packed)] * launches
     return Ready(gpu, plans, [77 + i for i in range(launches)], 0)  # type: ignore[arg-type]
