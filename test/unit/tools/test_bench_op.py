@@ -24,6 +24,7 @@ from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.flex import Flex
 from cute_dialect.tools.bench.cases.op.mixed import Mixed
+from cute_dialect.tools.bench.cases.op.optimizers import Adamw
 from cute_dialect.tools.bench.cases.op.routing import Route
 from cute_dialect.tools.bench.cases.op.routing import Rows as ExpertRows
 from cute_dialect.tools.bench.cases.op.rows import NormQuantize, Rows, Sample
@@ -329,3 +330,10 @@ def test_packed_weights_on_the_interpreter(format: str) -> None:
     assert 0 < trial.check() < 1 and list(trial.peers) == ["torch"]
     assert any(name.startswith("mixed-") for name in case.kernels())
     assert [*case._replace(m=4096, n=5120, k=1280).kernels()][1].startswith("unpack-")
+
+
+@pytest.mark.parametrize("state", ["f32", pytest.param("bf16", marks=pytest.mark.slow)])
+def test_steps_of_optimizers_are_checked(state: str) -> None:
+    case = Adamw("bf16", state, ((3, 5), (16,)), 2)
+    assert 0 < case.trial("cpu").check() <= 1
+    assert len(case.kernels()) == 1

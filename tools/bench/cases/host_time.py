@@ -20,9 +20,9 @@ each call, so the host determines the time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import cycle
+from itertools import count, cycle
 from random import Random
 from statistics import median
 from threading import Thread
@@ -373,7 +373,13 @@ def host_cases() -> list[HostCase]:
         return op.epilogue.relu(a + b)
 
     fused = op.elementwise(plus)
+    optimizers = [
+        _optimizer("12 parameters", [(256, 256)] * 12),
+        _optimizer("80 parameters", [(256, 256), (256,)] * 40),
+        _optimizer("180 small parameters", [(128, 512), (512,), (128,)] * 60),
+    ]
     return [
+        *optimizers,
         HostCase("mm", op.mm, torch.mm, (x, w), (0, 1)),
         HostCase("bmm", op.bmm, torch.bmm, (batch, batch.clone()), (0, 1)),
         HostCase("addmm", op.addmm, torch.addmm, (y, x, w), (0, 1, 2)),
@@ -437,6 +443,25 @@ def host_cases() -> list[HostCase]:
             (0,),
         ),
     ]
+
+
+def _optimizer(name: str, shapes: Sequence[tuple[int, ...]]) -> HostCase:
+    """Return a step of AdamW with f32 state, compared with torch's fused optimizer."""
+    import torch
+
+    lists = [[torch.rand(s, device="cuda") for s in shapes] for _ in range(4)]
+    theirs = [torch.nn.Parameter(t.clone()) for t in lists[0]]
+    peer = torch.optim.AdamW(theirs, fused=True)
+    for p, g in zip(theirs, lists[1]):
+        p.grad = g
+    steps = count(1)
+
+    def ours(*tensors: torch.Tensor) -> None:
+        n = len(shapes)
+        op.adamw_(*[tensors[i : i + n] for i in range(0, 4 * n, n)], next(steps))  # type: ignore[arg-type]
+
+    inputs = tuple([t for x in lists for t in x])
+    return HostCase(f"adamw_, {name}", ours, lambda *_: peer.step(), inputs, ())
 
 
 def host_time(call: Callable[[], object], calls: int = 40) -> float:

@@ -60,7 +60,18 @@ _MODULES = {
     **dict.fromkeys(("elementwise", "norm_quantize", "rows", "sampling"), "rows"),
     **{
         name: name
-        for name in ("attention", "block", "conv", "decode", "epilogues", "flex", "grouped", "mixed", "routing")
+        for name in (
+            "attention",
+            "block",
+            "conv",
+            "decode",
+            "epilogues",
+            "flex",
+            "grouped",
+            "mixed",
+            "optimizers",
+            "routing",
+        )
     },
     **dict.fromkeys(("attention_8_bit", "attention_backward"), "attention"),
     "sparse": "mixed",
