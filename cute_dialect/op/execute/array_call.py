@@ -27,6 +27,7 @@ from cute_dialect.op.execute.launcher import launched
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.interp import RunReport
     from cute_dialect.op.signature_types import Interpreted
     from cute_dialect.runtime.launch import CompiledModule
 
@@ -270,7 +271,7 @@ class RowCall:
         self.check_gpu()
         self.run(partial(launched, self.module(kernel).kernel(kernel.host)), *args)
 
-    def run(self, kernel: Callable[..., Any], *given: Any) -> None:
+    def run(self, kernel: Callable[..., RunReport | None], *given: object) -> None:
         """Launch a compiled kernel on the call's stream, and pass its report on."""
         report = kernel(*given, **options_of(self._where, self._stream, self._run))
         if report is not None and "report" in self._run:

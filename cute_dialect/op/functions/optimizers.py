@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite, log, prod
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.op.execute.pointer_arrays import PlacedLaunch
     from cute_dialect.op.signature_types import Array, Interpreted
+    from cute_dialect.runtime.launch import Kernel
 
 _KINDS = ("params", "grads", "exp_avgs", "exp_avg_sqs")
 """Names of the lists."""
@@ -259,9 +260,15 @@ class _Update:
     """A call on arrays, checked when the object is created.  Raises OpError."""
 
     def __init__(
-        self, lists: Sequence[Sequence[Array]], extras: Mapping[str, Array], settings: AdamwSettings, device: object,
-        stream: object, run: Interpreted | None, indices: Sequence[int],
-    ) -> None:  # fmt: skip
+        self,
+        lists: Sequence[Sequence[Array]],
+        extras: Mapping[str, Array],
+        settings: AdamwSettings,
+        device: object,
+        stream: object,
+        run: Interpreted | None,
+        indices: Sequence[int],
+    ) -> None:
         # Gradients of autograd may be transposed; they are only read.
         lists = [lists[0], [_contiguous(t) for t in lists[1]], *lists[2:]]
         names = [[f"{name}[{i}]" for i in indices] for name in _KINDS]
@@ -310,9 +317,10 @@ class _Update:
             classes.append(_Class(c, tuple(members), counts, tuple([BITS[x.dtype] // 8 for x in views[0]])))
         return classes
 
-    def _prepare(self) -> list[tuple[Any, list[Any]]]:
+    def _prepare(self) -> list[tuple[Kernel, list[object]]]:
         """Return the kernel of each class, and its arguments."""
-        one, found = self._call, list[tuple[Any, list[Any]]]()
+        one = self._call
+        found: list[tuple[Kernel, list[object]]] = []
         pointers = np.array([x.pointer for x in self._arrays], np.int64).reshape(4, -1)
         scalars = [one.flat(name) for name in self._extras]
         for c in self._classes:
@@ -336,8 +344,9 @@ class _Update:
         """Return the launches at other addresses, or None on the CPU."""
         if self._call.cpu or not self._launches:
             return None
-        launches = [kernel.by_address(*given, numbers=True) for kernel, given in self._launches]
-        if None in launches:
+        prepared = [kernel.by_address(*given, numbers=True) for kernel, given in self._launches]
+        launches = [launch for launch in prepared if launch is not None]
+        if len(launches) < len(prepared):
             return None
         like, sizes, classes = self._call.x._replace(keep=None), self._sizes, self._classes
 

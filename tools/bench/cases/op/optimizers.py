@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cute_dialect import op
 from cute_dialect.kernels.elementwise.adamw import AdamwConfig, adamw_text
@@ -17,7 +17,7 @@ from cute_dialect.tools.bench.runner import Text, Trial, check_close, dtype
 if TYPE_CHECKING:  # pragma: no cover
     import torch
 
-_HOW: dict[str, Any] = {"lr": 1e-3, "eps": 1e-8, "weight_decay": 1e-2}
+_LR, _EPS, _DECAY = 1e-3, 1e-8, 1e-2
 _BETAS = (0.9, 0.999)
 _STEP = 7
 
@@ -59,7 +59,6 @@ class Adamw(NamedTuple):
         import torch
 
         torch.manual_seed(self.repeated)
-        run: dict[str, Any] = {"device": "cpu"} if device == "cpu" else {}
         shapes = [s for _ in range(self.repeated) for s in self.shapes]
 
         def made(element: str, scale: float) -> list[torch.Tensor]:
@@ -67,12 +66,14 @@ class Adamw(NamedTuple):
 
         lists = [made(self.element, 1.0), made(self.element, 1.0), made(self.state, 0.1), made(self.state, 0.1)]
         theirs = [torch.nn.Parameter(t.clone()) for t in lists[0]]
-        peer = torch.optim.AdamW(theirs, betas=_BETAS, fused=device == "cuda", **_HOW)
+        peer = torch.optim.AdamW(theirs, betas=_BETAS, fused=device == "cuda", lr=_LR, eps=_EPS, weight_decay=_DECAY)
         for p, g in zip(theirs, lists[1]):
             p.grad = g
 
         def ours() -> None:
-            op.adamw_(*[list(x) for x in lists], _STEP, beta1=_BETAS[0], beta2=_BETAS[1], **_HOW, **run)  # type: ignore[misc]
+            p, g, m, v = lists
+            how = {"beta1": _BETAS[0], "beta2": _BETAS[1], "lr": _LR, "eps": _EPS, "weight_decay": _DECAY}
+            op.adamw_(p, g, m, v, _STEP, device=None if device == "cuda" else device, **how)  # type: ignore[arg-type]
 
         def check() -> float:
             """Compare a step with float64."""
@@ -81,8 +82,8 @@ class Adamw(NamedTuple):
             worst = 0.0
             for i, (p, g, m, v) in enumerate(zip(*before)):
                 m, v = m + (1 - _BETAS[0]) * (g - m), _BETAS[1] * v + (1 - _BETAS[1]) * g * g
-                root = (v / (1 - _BETAS[1] ** _STEP)).sqrt() + _HOW["eps"]
-                p = p * (1 - _HOW["lr"] * _HOW["weight_decay"]) - _HOW["lr"] / (1 - _BETAS[0] ** _STEP) * m / root
+                root = (v / (1 - _BETAS[1] ** _STEP)).sqrt() + _EPS
+                p = p * (1 - _LR * _DECAY) - _LR / (1 - _BETAS[0] ** _STEP) * m / root
                 for found, wanted in ((lists[0][i], p), (lists[2][i], m), (lists[3][i], v)):
                     limit = 4e-6 if found.dtype == torch.float32 else 9e-3
                     worst = max(worst, check_close(self.name, found, wanted, limit))
