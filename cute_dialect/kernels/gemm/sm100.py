@@ -75,7 +75,7 @@ from cute_dialect.kernels.gemm.tcgen05_scales import (
     ScaledMmas,
     ScaleOperand,
     blocks_of,
-    scaled_op,
+    scaled_mma,
 )
 from cute_dialect.kernels.gemm.tcgen05_scales import load_map as factor_map
 from cute_dialect.lang import hopper, pipeline, utils
@@ -390,7 +390,7 @@ def _launch(
         sms=config.processors,
         matrices=extents[2] if c.batch else None,
     )
-    mma = None if config.scaling else tiled_mma(config, A, B)
+    mma = tiled_mma(config, A, B)
     factors = scale_maps(config, A, B, scales, group)
     steps = cute.ceil_div(A.shape[1], k)
     outputs = Outputs(stores, beside_maps(c, addends), C if c.direct else None)
@@ -427,6 +427,8 @@ def scale_maps(
 
 def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
     """Return the MMA of a tile."""
+    if c.scaling:
+        return scaled_mma(c.elements, c.tile, c.scaling, tcgen05.CtaGroup(c.blocks))
     majors = hopper.major(A), hopper.major(B)
     a, b = (number(x) for x in c.elements)
     group, source = tcgen05.CtaGroup(c.blocks), tcgen05.OperandSource.SMEM
@@ -452,7 +454,7 @@ def gemm(
     loads: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
     scales: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
     outputs: Outputs,
-    mma: cute.TiledMma | None,
+    mma: cute.TiledMma,
     rings: Sequence[cute.ComposedLayout],
     raster: utils.GroupedRaster,
     steps: cute.Int32,
@@ -515,12 +517,12 @@ def gemm(
         if pair:
             producer.tail()  # Commits of the other block still arrive here.
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
-        if mma is None:
+        operands = cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))
+        if config.scaling:
             behind = memory + (config.accumulators * columns - config.overlap)
-            op = scaled_op(config.elements, config.tile, config.scaling, tcgen05.CtaGroup(config.blocks))
-            products = ScaledMmas(op, config.scaling, (sA, sB), factors, behind)
+            products = ScaledMmas(mma, config.scaling, operands, factors, behind)
         else:
-            products = Mmas(mma, (cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))), config.tile)
+            products = Mmas(mma, operands, config.tile)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             turn = multiplier.state.phase ^ 1 if config.overlap else None  # Accumulators that overlap take turns.
             result = multiplier.acquire_and_advance()

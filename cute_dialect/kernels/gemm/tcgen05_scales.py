@@ -25,8 +25,7 @@ from typing import NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.gemm.mainloop import Tiles
-from cute_dialect.lang import pipeline
-from cute_dialect.lang.machine.instructions import emit_machine
+from cute_dialect.lang import blockscaled, pipeline
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
 VECTORS = {"mx": 32, "nv": 16}
@@ -37,12 +36,10 @@ SETS = 2
 """Sets of columns of tensor memory. The factors of a stage are copied to one while the MMAs read the other."""
 FP4 = "f4E2M1FN"
 """Elements of 4 bits, two per byte."""
-_MMAS, _STEP = 4, 32
-"""MMAs of a stage, and bytes of K of an MMA."""
+_MMAS = 4
+"""MMAs of a stage."""
 _ROWS_OF_COLUMN = 32
 """Rows whose factors a column of tensor memory holds."""
-_LANE = 1 << 16
-"""Elements between two lanes of tensor memory."""
 
 
 class ScaleBlocks(NamedTuple):
@@ -109,12 +106,8 @@ class ScaleOperand:
 
     def __init__(self, load: tuple[cute.CopyAtom, cute.Tensor], stages: int, rows: int, along_k: int):
         self.atom, self.coords = load
-        self.rows, self.along_k = rows, along_k
+        self.count, self.rows, self.along_k = stages, rows, along_k
         self.memory = cute.arch.alloc_smem(cute.Uint16, stages * rows * along_k * BYTES // 2, alignment=128)
-
-    def block(self, stage: cute.Int32, row: int, k: int) -> cute.Pointer:
-        """Return the address of a block of a stage."""
-        return self.memory + (stage * (self.rows * self.along_k) + (row * self.along_k + k)) * (BYTES // 2)
 
     def fetch(self, stage: cute.Int32, barrier: cute.Pointer, first: cute.Int32, k: cute.Int32 | int) -> None:
         """Issue the loads of a stage, from row block ``first`` on."""
@@ -122,14 +115,25 @@ class ScaleOperand:
         tiles = cute.group_modes(cute.flat_divide(self.coords, tile), 0, 3)
         for row in cute.range_constexpr(self.rows):
             layout = cute.make_layout(tile, stride=(self.along_k * words, words, 1))
-            here = cute.group_modes(cute.make_tensor(self.block(stage, row, 0), layout), 0, 3)
+            at = self.memory + (stage * self.rows + row) * (self.along_k * words)
+            here = cute.group_modes(cute.make_tensor(at, layout), 0, 3)
             target, source = cpasync.tma_partition(self.atom, 0, cute.make_layout(1), here, tiles)
             cute.copy(self.atom, source[None, first + row, k, 0], target, tma_bar_ptr=barrier)
 
+    def stages(self, element: type[cute.Numeric], layout: cute.Layout) -> cute.Tensor:
+        """Return the factors of all stages in the modes of their ``layout`` in tensor memory, and a mode of stages.
 
-def scaled_op(
+        Blocks along K are adjacent here, so that one load has them all.
+        """
+        shape, row = layout.shape, self.along_k * BYTES
+        stride = (((16, 4, row), (0, 1)), 0, (cute.size(shape, mode=[0, 1, 1]), BYTES))
+        stages = cute.make_layout((*shape, self.count), stride=(*stride, self.rows * row))
+        return cute.make_tensor(cute.recast_ptr(self.memory, dtype=element), stages)
+
+
+def scaled_mma(
     elements: tuple[str, str], tile: tuple[int, int], scaling: str, group: tcgen05.CtaGroup
-) -> tcgen05.MmaMXF8F6F4Op | tcgen05.MmaMXF4Op | tcgen05.MmaMXF4NVF4Op:
+) -> cute.TiledMma:
     """Return the MMA of 32 bytes of K, with block scales.
 
     Args:
@@ -140,35 +144,50 @@ def scaled_op(
     """
     if elements[0] != FP4:
         a, b = (number(x) for x in elements)
-        return tcgen05.MmaMXF8F6F4Op(a, b, (*tile, 32), group)
-    if scaling == "mx":
-        return tcgen05.MmaMXF4Op((*tile, 64), group)
-    return tcgen05.MmaMXF4NVF4Op(cute.Float8E4M3FN, (*tile, 64), group)
+        op = tcgen05.MmaMXF8F6F4Op(a, b, (*tile, 32), group)
+    elif scaling == "mx":
+        op = tcgen05.MmaMXF4Op((*tile, 64), group)
+    else:
+        op = tcgen05.MmaMXF4NVF4Op(cute.Float8E4M3FN, (*tile, 64), group)
+    return cute.make_tiled_mma(op)
 
 
 class ScaledMmas:
     """Issue of the copies of scale factors and of the MMAs of a stage, by one thread.
 
     Args:
-        op: The MMA.
+        mma: The MMA.
         scaling: A key of :data:`VECTORS`.
-        operands: A and B in shared memory, (rows, 128 bytes, stages).
+        operands: A and B in shared memory by MMAs, in bytes or elements of 8 bits.
         factors: Those of A and B.
         memory: The columns of tensor memory of both sets of factors.
     """
 
     def __init__(
         self,
-        op: tcgen05.MmaMXF8F6F4Op | tcgen05.MmaMXF4Op | tcgen05.MmaMXF4NVF4Op,
+        mma: cute.TiledMma,
         scaling: str,
         operands: Sequence[cute.Tensor],
         factors: Sequence[ScaleOperand],
         memory: cute.Pointer,
     ):
-        self.atom, self.operands, self.factors, self.memory = cute.make_mma_atom(op), operands, factors, memory
-        m, n, k = op.instruction_shape
-        self.columns_of_tile, self.of_mma, self.blocks = n, k // VECTORS[scaling], op.cta_group.value
-        self.rows = m // self.blocks, n // self.blocks  # of A and B in a block
+        self.mma, self.memory = mma, memory
+        m, n, k = mma.shape_mnk
+        a, b = (cute.recast_tensor(x, cute.Float4E2M1FN) if x.element_type.is_integer else x for x in operands)
+        self.operands = mma.make_fragment_A(a), mma.make_fragment_B(b)
+        tile, vector = (m, n, _MMAS * k), VECTORS[scaling]
+        self.layout, self.columns_of_tile = mma.make_fragment_C(mma.partition_shape_C((m, n))).layout, n
+        self.element = cute.Float8E8M0FNU if scaling == "mx" else cute.Float8E4M3FN
+        sfa, sfb = (
+            make(mma, tile, vector, 1)[None, None, None, 0]
+            for make in (blockscaled.make_smem_layout_sfa, blockscaled.make_smem_layout_sfb)
+        )
+        self.layouts = (
+            blockscaled.make_tmem_layout_sfa(mma, tile, vector, sfa),
+            blockscaled.make_tmem_layout_sfb(mma, tile, vector, sfb),
+        )
+        self.factors = [x.stages(self.element, y) for x, y in zip(factors, self.layouts)]
+        self.copy = cute.make_copy_atom(tcgen05.Cp4x32x128bOp(mma.op.cta_group), self.element)
         a, b = factors
         self.starts = (0, a.along_k * COLUMNS)  # first columns of a set for A and B
         self.columns = self.starts[1] + b.rows * b.along_k * COLUMNS
@@ -176,8 +195,7 @@ class ScaledMmas:
 
     def accumulator(self, memory: cute.Pointer) -> cute.Tensor:
         """Return the accumulator at an address."""
-        layout = cute.make_layout((self.rows[0], self.columns_of_tile), stride=(_LANE, 1))
-        return cute.make_tensor(memory, layout)
+        return cute.make_tensor(memory, self.layout)
 
     def first(self, tiles: Tiles, tile: cute.Int32 | int) -> cute.Int32 | int:
         """Return the columns of tensor memory before those of the factors of the first column of a tile."""
@@ -206,24 +224,19 @@ class ScaledMmas:
             accumulate: Add to the accumulator; otherwise the first MMA overwrites it.
         """
         memory = self.memory + self.set * self.columns
-        group = self.blocks if self.blocks == 2 else None
-        for operand, start in zip(self.factors, self.starts):
-            for k in cute.range_constexpr(operand.along_k):
-                for row in cute.range_constexpr(operand.rows):
-                    target = memory + (start + (k * operand.rows + row) * COLUMNS)
-                    source = operand.block(stage, row, k)
-                    emit_machine("tmem_copy", [target.ssa, source.ssa], cta_group=group)
+        pairs = []
+        for operand, source, layout, start, offset in zip(
+            self.operands, self.factors, self.layouts, self.starts, (0, first)
+        ):
+            held = self._held(memory + start, layout)
+            copy = tcgen05.make_s2t_copy(self.copy, cute.filter_zeros(held))
+            thread = copy.get_slice(0)
+            source = thread.partition_S(cute.filter_zeros(source))[None, None, None, None, stage]
+            cute.copy(copy, source, thread.partition_D(cute.filter_zeros(held)))
+            pairs.append([operand[None, None, None, stage], self._held(memory + (start + offset), layout)])
         self.set = self.set ^ 1
-        for i in cute.range_constexpr(_MMAS):
-            tiles, columns = [], []
-            for ring, rows in zip(self.operands, self.rows):
-                at = ring[None, None, stage].iterator + i * _STEP
-                tiles.append(cute.make_tensor(at, cute.make_layout((rows, _STEP), stride=(_MMAS * _STEP, 1))))
-            block, byte = divmod(i * self.of_mma, FACTORS)
-            for operand, start, offset in zip(self.factors, self.starts, (0, first)):
-                columns.append(memory + (start + block * operand.rows * COLUMNS + offset))
-            operands = [x.ssa for x in (acc, *tiles, *columns)]
-            flag = [cute.Boolean(accumulate).ssa] if i == 0 else []
-            emit_machine(
-                "tcgen05_scaled_mma", [*operands, *flag], accumulate=True, sf_a=byte, sf_b=byte, atom=self.atom.type
-            )
+        cute.gemm(self.mma, acc, *pairs, accumulate=accumulate)
+
+    def _held(self, memory: cute.Pointer, layout: cute.Layout) -> cute.Tensor:
+        """Return factors in tensor memory from a column on."""
+        return cute.make_tensor(cute.recast_ptr(memory, dtype=self.element), layout)
