@@ -13,6 +13,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
+from string import ascii_lowercase
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from cute_dialect.op.pycutlass.operation import GemmOperationUniversal
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.kernels.epilogue.graph import Graph
     from cute_dialect.op.epilogue.tracing import Traced
 
 __all__ = ["mlir", "pytorch"]
@@ -230,6 +232,43 @@ def _check_plain(call: str, operation: object, instead: str) -> None:
         raise UnsupportedError(f"emit: A has the interleaved layout {operation.A.layout}; use a row or column layout")
 
 
+_LENGTHS = {"column": 0, "row": 1}
+"""Kind of a vector that an epilogue reads -> the mode of D along which it has a value each."""
+
+
+def _of_epilogue(graph: Graph, product: str, shape: tuple[int, int], *, turned: bool) -> tuple[list[str], str]:
+    """Return the inputs of a traced epilogue for ``cute-run``, and a check of the result.
+
+    Inputs other than scalars and vectors are left out.  The check is empty unless the epilogue only multiplies by
+    scalars and vectors.
+
+    Args:
+        graph: the epilogue.
+        product: the expression of the accumulator.
+        shape: M and N.
+        turned: the kernel computes the transpose of D.
+    """
+    texts: list[str] = []
+    for letter, x in zip(ascii_lowercase[3:], graph.inputs):
+        is_plain = x.kind in (*_LENGTHS, "scalar") and not (x.number or x.batch or x.half or x.split)
+        if is_plain:
+            texts.append(f"--in {letter}={shape[_LENGTHS[x.kind]] if x.kind in _LENGTHS else 1}=randint")
+    if len(texts) < len(graph.inputs) or len(graph.outputs) > 1:
+        return texts, ""
+    found: list[str] = []
+    for node in graph.nodes:
+        if node.op == "multiply" and graph.nodes[node.operands[1]].op == "load":
+            scaled, letter = (found[i] for i in node.operands)
+            kind = graph.inputs[ascii_lowercase.index(letter) - 3].kind
+            by_rows = kind in _LENGTHS and (_LENGTHS[kind] == 0) != turned  # one value per row of the kernel's result
+            found.append(f"(({scaled}).T * {letter}).T" if by_rows else f"({scaled}) * {letter}")
+        elif node.op in ("accum", "load"):
+            found.append(product if node.op == "accum" else ascii_lowercase[3 + node.value])
+        else:
+            return texts, ""
+    return texts, f"allclose(c, {found[graph.outputs[0].node]}, rtol=1e-2)"
+
+
 def mlir(operation: GemmOperationUniversal) -> str:
     """Return the operation as a file for ``cute-opt`` and ``cute-run``; its header shows how to run it.
 
@@ -256,14 +295,21 @@ def mlir(operation: GemmOperationUniversal) -> str:
     ]
     first, second = ("B^T", "A^T") if recipe.transposed else ("A", "B")
     check = "gemm" if not recipe.b_by_k else "allclose(c, a @ b)"
+    graph = operation.variant().epilogue.graph
+    if graph is not None:
+        more, check = _of_epilogue(graph, "a @ b" if recipe.b_by_k else "a @ b.T", (m, n), turned=recipe.transposed)
+        texts += more
+    command = f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)}"
     head = [
-        f"{recipe.name}: D = A B, A {kinds.a}, B {kinds.b}, D {kinds.d}.",
+        f"{recipe.name}: D = {'A B' if graph is None else 'epilogue(A B)'}, A {kinds.a}, B {kinds.b}, D {kinds.d}.",
         f"@launch takes {first} as A, {second} as B{'' if recipe.b_by_k else ' (whose rows are columns there)'}, "
         f"D{'^T' * recipe.transposed} as C.",
         *([parts] if parts else []),
         "",
-        f"  cute-run FILE --kernel=launch --device=cpu {' '.join(texts)} --check='{check}'",
+        f"{command} --check='{check}'" if check else command,
     ]
+    if graph is not None and not check:
+        head.append("  The arguments after C are the operands of the epilogue; add --in for those that are missing.")
     share = share_of(operation.variant().kernel)
     if share is not None:
         floats, counters = share.of(given[2].shape)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cute_dialect import op
+from cute_dialect.op.epilogue import FakeTensor, relu, trace
 from cute_dialect.tools import cute_run
 
 torch = pytest.importorskip("torch")
@@ -82,3 +83,31 @@ def test_a_file_for_cute_run(
     (line,) = [x.removeprefix("//").strip() for x in text.splitlines() if x.startswith("//   cute-run")]
     words = shlex.split(line.replace("FILE", str(file)))
     assert cute_run.main(words[1:]) == 0 and "gemm: ok" in capsys.readouterr().out
+
+
+@pytest.mark.end_to_end
+@pytest.mark.parametrize("recipe", ["row", "tensor"])
+def test_a_file_with_scales_for_cute_run(tmp_path: Path, capsys: pytest.CaptureFixture[str], recipe: str) -> None:
+    """The command passes the scales, and its check multiplies by them."""
+    text = op.emit.mlir(op.ScaledGemm(element="f8E4M3FN", recipe=recipe).construct())
+    file = tmp_path / "scaled.mlir"
+    file.write_text(text)
+    (line,) = [x.removeprefix("//").strip() for x in text.splitlines() if x.startswith("//   cute-run")]
+    words = shlex.split(line.replace("FILE", str(file)))
+    assert cute_run.main(words[1:]) == 0 and "elements close" in capsys.readouterr().out
+    for letter in "de":
+        wrong = [x.replace(f"* {letter}", f"* ({letter} + 1)") for x in words[1:]]
+        assert cute_run.main(wrong) != 0
+
+
+def test_a_file_with_another_epilogue_has_its_inputs() -> None:
+    plan = op.Gemm(element="f16", layout="row")
+    examples = {
+        "accum": FakeTensor("f32", (64, 96)),
+        "bias": FakeTensor("f32", (96,)),
+        "C": FakeTensor("f16", (64, 96)),
+    }
+    plan.epilogue_visitor = trace(lambda accum, bias, C: relu(accum + bias) * C, examples)
+    text = op.emit.mlir(plan.construct())
+    (line,) = [x for x in text.splitlines() if x.startswith("//   cute-run")]
+    assert line.endswith("--in d=96=randint") and "add --in for those that are missing" in text
