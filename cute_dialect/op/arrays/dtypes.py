@@ -120,6 +120,11 @@ def _precision_getter() -> Callable[[str, str], str] | None:
         return None
 
 
+def is_of_torch(x: object) -> bool:
+    """Return True for a torch tensor. Arrays of NumPy and CuPy have one interface, which differs from torch's."""
+    return type(x).__module__.partition(".")[0] == "torch"
+
+
 def arithmetic_of(dtype: str, math: str, accumulator: object, allowed: bool) -> str:
     """Return the arithmetic of a GEMM.
 

@@ -27,7 +27,7 @@ from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
-from cute_dialect.op.arrays.dtypes import element_name
+from cute_dialect.op.arrays.dtypes import element_name, is_of_torch
 from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.errors import DtypeError, UnsupportedError
@@ -129,10 +129,6 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join([self._title(), *(f"  {label:<9} {text}" for label, text in self._lines())])
-
-
-def is_of_torch(t: Any) -> bool:
-    return type(t).__module__.partition(".")[0] == "torch"
 
 
 def example_view(call: str, name: str, t: Any, element: str) -> ArrayView:

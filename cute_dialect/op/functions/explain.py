@@ -61,6 +61,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
+from cute_dialect.op.functions.other_gpus import explain_elsewhere
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -76,6 +77,7 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.backends import WGMMA, capability_named
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
@@ -87,6 +89,8 @@ _OF_ROWS = frozenset([
     *[getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)],
 ])  # fmt: skip
 """Row functions, and gradients of row functions that can be called directly."""
+_BY_WGMMA = (grouped_mm, linear_cross_entropy, mm_packed, mm_sparse)
+"""Functions that, like convolutions, refuse other GPUs."""
 
 
 @checks_keywords
@@ -131,7 +135,8 @@ def explain(
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none. With scales of blocks of 32 or 16
-            it selects the kernel, by default of sm_120 if there is no GPU.
+            it selects the kernel, by default of sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are
+            explained as a plan of ``op.Gemm``.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -171,6 +176,9 @@ def explain(
         of_gemms["dtype"] = dtype
         of_gemms = {key: value for key, value in of_gemms.items() if value is not None}
         return of_gpu(_explained_attention(name, a, b, out, element, {**of_gemms, **more}))
+    capability = capability_named(gpu)
+    if capability is not None and (is_convolution(function) or function in _BY_WGMMA):
+        WGMMA.check_gpu(capability, name)
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
         how |= {"dtype": dtype, "math": math, "accumulator": accumulator, **more}
@@ -330,6 +338,11 @@ def _explained_gemm(
             f"{name}: a has shape {views['a'].shape} and b has shape {views['b'].shape}; "
             "explain does not support empty matrices"
         )
+    capability = capability_named(gpu)
+    if capability is not None and not WGMMA.runs_on(capability):
+        if name == "scaled_mm" or traced is not None or hook is not None:
+            WGMMA.check_gpu(capability, name)
+        return explain_elsewhere(name, views, checked, activation, gpu, others, capability)
     if out is None:
         views["out"] = example_view(name, "out", shape, result)
     graph, own = None, None

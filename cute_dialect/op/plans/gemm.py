@@ -188,11 +188,19 @@ class MatrixPlan(Settings):
     def _usual(self, alignments: Sequence[int | None]) -> TileDescription:
         a, b, c, d = self.kinds
         types = (a.element, b.element, (c or d).element)
-        whole = all(n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types))
-        usual = self.tile_descriptions()[0]
+        whole = [n is None or n * SIZES[e] >= 16 for n, e in zip(alignments, types)]
+        usual, backend = self.tile_descriptions()[0], unmeasured(self.chip)
+        by_tma = WGMMA.is_allowed(self.chip) or backend is not None
         # Kernels that split f32 into parts allocate aligned memory for them.
-        if whole or self._opclass is OpcodeClass.Simt or not WGMMA.is_allowed(self.chip) or usual.in_parts:
+        if all(whole) or self._opclass is OpcodeClass.Simt or not by_tma or usual.in_parts:
             return usual
+        if backend is not None and backend.has_tensor_memory and whole[0] and whole[1]:
+            return usual.replace({"epilogue_schedule": "direct"})  # Only D needs stores without TMA.
+        if self.asked().scaling:
+            raise UnsupportedError(
+                f"{self.call}: kernels with scales of blocks of 32 or 16 read A and B by TMA, which needs 16 bytes; "
+                "omit alignment_A and alignment_B, or use op.scaled_mm, which copies operands"
+            )
         return ampere_tiles(self.asked())[0]
 
     def compile(

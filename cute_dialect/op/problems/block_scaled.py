@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from cute_dialect.op.arrays.dtypes import element_name, listed
+from cute_dialect.op.arrays.dtypes import element_name, is_of_torch, listed
 from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.problems.scaled import BLOCK, EXPONENTS
 
@@ -173,7 +173,7 @@ def check_signs(call: str, name: str, scales: Array) -> None:
 
 def bytes_of(x: Array) -> Array:
     """Return scales, or packed elements, as bytes."""
-    return x.view("uint8" if type(x).__module__ == "numpy" else sys.modules["torch"].uint8)
+    return x.view(sys.modules["torch"].uint8 if is_of_torch(x) else "uint8")
 
 
 def as_matrix(x: Array, rows: int, blocks: int) -> Array:
@@ -182,7 +182,7 @@ def as_matrix(x: Array, rows: int, blocks: int) -> Array:
         return x
     tiles = x.reshape(-(-rows // 128), -(-blocks // 4), 32, 4, 4)
     order = (0, 3, 2, 1, 4)
-    tiles = tiles.transpose(order) if type(x).__module__ == "numpy" else tiles.permute(order)
+    tiles = tiles.permute(order) if is_of_torch(x) else tiles.transpose(order)
     return tiles.reshape(-(-rows // 128) * 128, -(-blocks // 4) * 4)[:rows, :blocks]
 
 
@@ -199,13 +199,13 @@ def as_blocks(x: Array, rows: int, blocks: int) -> Array:
     if len(x.shape) == 1 and blocks % 4 == 0:
         return x
     matrix, (tall, wide) = as_matrix(x, rows, blocks), (-(-rows // 128), -(-blocks // 4))
-    if type(x).__module__ == "numpy":
-        padded = np.zeros((tall * 128, wide * 4), np.uint8)
-        padded[:rows, :blocks] = matrix
-        return np.ascontiguousarray(padded.reshape(tall, 4, 32, wide, 4).transpose(0, 3, 2, 1, 4)).reshape(-1)
-    padded = matrix.new_zeros((tall * 128, wide * 4))
+    shape, order = (tall * 128, wide * 4), (0, 3, 2, 1, 4)
+    # NumPy calls CuPy for CuPy's arrays.
+    padded = matrix.new_zeros(shape) if is_of_torch(x) else np.zeros_like(matrix, shape=shape)
     padded[:rows, :blocks] = matrix
-    return padded.reshape(tall, 4, 32, wide, 4).permute(0, 3, 2, 1, 4).reshape(-1)
+    tiles = padded.reshape(tall, 4, 32, wide, 4)
+    tiles = tiles.permute(order) if is_of_torch(x) else tiles.transpose(order)
+    return tiles.reshape(-1)
 
 
 def scaled_values(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cute_dialect.op.arrays.dtypes import element_name, listed
+from cute_dialect.op.arrays.dtypes import element_name, is_of_torch, listed
 from cute_dialect.op.epilogue.combination import combination, operands_of
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
@@ -123,14 +123,14 @@ def refuse_finer(call: str, name: str, x: Array, shape: tuple[int, ...], of: tup
 
 def as_bytes(x: Array) -> Array:
     """Return e8m0 scales as bytes."""
-    return x.view("uint8" if type(x).__module__ == "numpy" else _torch().uint8)
+    return x.view(_torch().uint8 if is_of_torch(x) else "uint8")
 
 
 def as_f32(x: Any) -> Any:
     """Return scales as f32."""
     if element_name(x.dtype) == "f32":
         return x
-    return x.astype("float32") if type(x).__module__ == "numpy" else x.to(_torch().float32)
+    return x.to(_torch().float32) if is_of_torch(x) else x.astype("float32")
 
 
 def _torch() -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,59 @@ def test_source_of_the_kernel_choice() -> None:
     assert found.microseconds == predict(slow, p) > found.others[0][0]
     b = np.zeros((8192, 8192), np.float16).T
     assert "table of this package" in op.explain(op.mm, (8192, 8192), b, gpu="NVIDIA H200").why
+
+
+@pytest.mark.parametrize(
+    ("gpu", "element", "kernel", "status"),
+    [
+        (
+            "NVIDIA B200",
+            "bf16",
+            "-sm100-",
+            "never run on the chip; mm needs sm_90, so launch it by op.Gemm with kernel_cc=100",
+        ),
+        ("NVIDIA GB300", "e4m3", "-sm103-", "op.Gemm with kernel_cc=103"),
+        ("NVIDIA GeForce RTX 5090", "f16", "-sm120-", "op.Gemm with kernel_cc=120"),
+        (
+            "NVIDIA B200",
+            "i8",
+            "i8-i32-",
+            "never run on sm_100; mm needs sm_90, so launch it by op.Gemm with kernel_cc=80",
+        ),
+        ("NVIDIA A100-SXM4-80GB", "f16", "f16-128x128x32", "mm needs sm_90, so launch it by op.Gemm with kernel_cc=80"),
+        ("NVIDIA L40S", "f16", "f16-128x128x32", "mm needs sm_90, so launch it by op.Gemm with kernel_cc=89"),
+    ],
+)
+def test_other_gpus(gpu: str, element: str, kernel: str, status: str) -> None:
+    """The kernel is that of a plan, because ``mm`` launches kernels of sm_90 only."""
+    b = np.zeros((96, 256), {"e4m3": E4, "i8": np.int8}.get(element, np.float16)).T
+    if element == "bf16":
+        b = np.zeros((96, 256), ml_dtypes.bfloat16).T
+    found = op.explain(op.mm, np.zeros((128, 256), b.dtype), b, activation="relu" if element == "bf16" else "", gpu=gpu)
+    assert kernel in found.kernel and found.status.endswith(status)
+    assert str(found).startswith(f"mm on {gpu}: M 128, N 96, K 256") and ("relu" in found.kernel) == (element == "bf16")
+    assert not found.microseconds and not found.bound  # These chips have no measured costs.
+
+
+def test_batches_on_other_gpus() -> None:
+    found = op.explain(op.bmm, (4, 256, 128), (4, 128, 64), bias=(64,), gpu="NVIDIA B200")
+    assert found.operation == "bmm" and "-sm100-" in found.kernel and found.problem.matrices == 4
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda gpu: op.explain(op.grouped_mm, (256, 64), (4, 64, 96), offs=(4,), gpu=gpu),
+        lambda gpu: op.explain(op.conv2d, (1, 8, 8, 64), (64, 3, 3, 64), gpu=gpu),
+        lambda gpu: op.explain(op.linear_cross_entropy, (128, 64), (256, 64), gpu=gpu),
+        lambda gpu: op.explain(op.mm, (128, 64), (64, 128), hook=lambda x: x, gpu=gpu),
+    ],
+)
+def test_calls_that_other_gpus_refuse(call: Callable[[str], object]) -> None:
+    message = r"wgmma kernels need sm_90, but the GPU is sm_100; use op\.Gemm with kernel_cc=100, or device=\"cpu\""
+    with pytest.raises(op.UnsupportedError, match=message):
+        call("NVIDIA B200")
+    assert call("NVIDIA H100 PCIe")
 
 
 def test_batches() -> None:

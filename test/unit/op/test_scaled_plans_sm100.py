@@ -188,6 +188,12 @@ def test_explanation() -> None:
     assert "8192 multiply-adds of 8 bits" in text
 
 
+class CuPyArray(np.ndarray):
+    """An array of a library with NumPy's interface, which is neither NumPy nor torch."""
+
+    __module__ = "cupy"
+
+
 @pytest.mark.parametrize("scales", [(8, 3), (130, 5), (256, 8)], ids=str)
 def test_scale_blocks(scales: tuple[int, int]) -> None:
     """Row m and scale s are at byte 16 * (m % 32) + 4 * (m // 32) + s of a block; the padding is 0."""
@@ -199,6 +205,8 @@ def test_scale_blocks(scales: tuple[int, int]) -> None:
     at = (m // 128 * -(-blocks // 4) + s // 4) * 512 + 16 * (m % 32) + 4 * (m % 128 // 32) + s % 4
     assert np.array_equal(found.view(np.uint8)[at], x.view(np.uint8))
     assert np.count_nonzero(found.view(np.uint8)) == x.size
+    of_cupy = op.scale_blocks(x.view(CuPyArray))
+    assert type(of_cupy) is CuPyArray and of_cupy.tobytes() == found.tobytes()
 
 
 CALLS: dict[str, tuple[dict[str, Any], str]] = {
@@ -356,6 +364,15 @@ def test_explanations_for_a_gpu(gpu: str, kernel: str) -> None:
     assert kernel in op.explain(op.scaled_mm, a, b.T, sa, sb, gpu=gpu).kernel
 
 
+def test_plans_for_unaligned_operands() -> None:
+    """A and B that TMA cannot read take kernels of sm_80, and D that it cannot store takes stores from registers."""
+    plan = op.Gemm(element="f16", layout="row", kernel_cc=100)
+    names = [plan.construct(**{f"alignment_{x}": 1}).name for x in "ABC"]
+    assert names[0] == names[1] == "f16-128x128x32-3-km" and "-sm100-o-" in names[2]
+    of_sm120 = op.Gemm(element="f16", layout="row", kernel_cc=120)
+    assert {of_sm120.construct(**{f"alignment_{x}": 1}).name for x in "ABC"} == {names[0]}
+
+
 OTHERS: dict[str, tuple[type[op.OpError], str, Callable[[], object]]] = {
     "explain of a Hopper": (
         op.UnsupportedError,
@@ -366,6 +383,11 @@ OTHERS: dict[str, tuple[type[op.OpError], str, Callable[[], object]]] = {
         op.ArgumentError,
         "explain: gpu is 'B2000', whose compute capability is unknown; pass a name such as 'NVIDIA B200'",
         lambda: explained("B2000"),
+    ),
+    "unaligned A": (
+        op.UnsupportedError,
+        "ScaledGemm: kernels with scales of blocks of 32 or 16 read A and B by TMA, which needs 16 bytes",
+        lambda: plan_of(("e4m3", "e4m3")).construct(alignment_A=1),
     ),
     "explain with padding": (
         op.ShapeError,
