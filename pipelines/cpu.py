@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -30,11 +31,12 @@ if TYPE_CHECKING:  # pragma: no cover
     from xdsl.dialects.builtin import ModuleOp
 
     from cute_dialect.interp import Pointer, Progress, RunOptions, RunReport
+    from cute_dialect.interp.exec.ranks import World
     from cute_dialect.interp.memory.arguments import Argument
     from cute_dialect.interp.memory.buffers import Elements
     from cute_dialect.runtime.launch import CompiledModule
 
-__all__ = ["run_on_cpu", "without_nvgpu"]
+__all__ = ["queueing_on", "run_on_cpu", "without_nvgpu"]
 
 
 TO_NVVM = (
@@ -64,6 +66,7 @@ _MAX_WINDOWS = 1 << 18
 """Limit on the rows of a padded array that are passed to the interpreter as separate ranges."""
 CHECK_BUDGET = 100_000_000
 """Work of a launch after which ``checks="auto"`` stops: about one second of interpretation without checks."""
+_USUAL = RunOptions()
 _FLOATS = {"f16": "<e", "f32": "<f", "tf32": "<f", "f64": "<d"}
 
 
@@ -124,6 +127,9 @@ def run_on_cpu(
         chip=module.manifest["chip"],
         algebra=None if field is None else field_of(field),
     )
+    if _queues:
+        _queue(module, plans, views, target, options, unwritten)
+        return None
     total: RunReport | None = None
     for plan in plans:
         memory = _memory(views, target.names, unwritten)
@@ -145,10 +151,42 @@ def run_on_cpu(
     return total
 
 
-def _run_plan(
-    module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
-) -> RunReport:
-    """Run one launch; ``memory`` and ``names`` are those of the arguments."""
+_queues: list[tuple[World, int]] = []
+"""The world and the rank whose stream receives launches, innermost last."""
+
+
+@contextmanager
+def queueing_on(world: World, rank: int) -> Generator[None]:
+    """Queue launches on the stream of a rank, within the ``with`` block, instead of running them."""
+    _queues.append((world, rank))
+    try:
+        yield
+    finally:
+        _queues.pop()
+
+
+def _queue(
+    module: CompiledModule,
+    plans: Sequence[Plan],
+    views: Sequence[ArrayView | None],
+    target: Target,
+    options: RunOptions,
+    unwritten: Sequence[str],
+) -> None:
+    """Queue launches on the stream of a rank."""
+    world, rank = _queues[-1]
+    for name in ("blocks", "reports", "algebra", "schedule"):
+        if getattr(options, name) != getattr(_USUAL, name):
+            raise OptionError(f"{name}: ranks run together, so this is no option of one call")
+    world.keep(views)
+    for plan in plans:
+        operands = _operands(module, plan, _memory(views, target.names, unwritten))
+        lowered = without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel)))
+        world.launch(rank, lowered, plan.kernel, operands, plan.shape, _registers(module, plan.kernel))
+
+
+def _operands(module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None]) -> list[Argument]:
+    """Return the arguments of a kernel; ``memory`` is that of the arguments of the call."""
     kernel = next(k for k in module.manifest["kernels"] if k["name"] == plan.kernel)
     patches = {(p, o): (a, add) for p, o, a, add in plan.packed.patches}
     maps = dict(plan.packed.maps)
@@ -159,11 +197,18 @@ def _run_plan(
             continue
         patched = {o: _pointer(memory, a, add) for (q, o), (a, add) in patches.items() if q == p}
         operands.append(_argument(abi.parse_type(param["lowered"]), data, patched))
+    return operands
+
+
+def _run_plan(
+    module: CompiledModule, plan: Plan, memory: Sequence[_Memory | None], names: Sequence[str], options: RunOptions
+) -> RunReport:
+    """Run one launch; ``memory`` and ``names`` are those of the arguments."""
     registers = _registers(module, plan.kernel)
     report = run_kernel(
         without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel))),
         plan.kernel,
-        operands,
+        _operands(module, plan, memory),
         plan.shape,
         replace(options, registers=registers),
     )

@@ -26,6 +26,7 @@ from cute_dialect.errors import CuteError, UsageError
 from cute_dialect.lang.calls import autotune
 from cute_dialect.lang.calls.options import default_device, without_checks
 from cute_dialect.lang.machine.printf import assert_ as assert_
+from cute_dialect.lang.ranks import ranks as ranks
 from cute_dialect.lang.values.annotations import Stream
 from cute_dialect.runtime.launch import Kernel
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CantImplementError", "JitArguments", "add_tensor_init_args", "assert_", "assert_close", "assert_equivalent",
-    "autotune_jit", "benchmark", "check", "convert", "get_workspace_count", "prove", "recheck", "tune",
+    "autotune_jit", "benchmark", "check", "convert", "get_workspace_count", "prove", "ranks", "recheck", "tune",
     "validate_tensor_init_args",
 ]  # fmt: skip
 

@@ -32,6 +32,7 @@ class InterpError(CuteError):
         location: `FILE:LINE:COL`, empty if the IR carries no locations.
         frames: the location of the op and of the calls that it was inlined through, innermost first.
         thread, block: coordinates (x, y, z) of the first offending thread, None if unknown.
+        rank: its rank, None if unknown or if there is one rank.
         address: the offending address, None if there is none.
     """
 
@@ -45,6 +46,7 @@ class InterpError(CuteError):
         frames: tuple[Frame, ...] = (),
         thread: tuple[int, int, int] | None = None,
         block: tuple[int, int, int] | None = None,
+        rank: int | None = None,
         address: int | None = None,
         notes: tuple[str, ...] = (),
     ) -> None:
@@ -56,6 +58,7 @@ class InterpError(CuteError):
         self.location = str(frames[0].position) if frames else ""
         self.thread = thread
         self.block = block
+        self.rank = rank
         self.address = address
         self.notes = notes
         super().__init__(self.render())
@@ -70,6 +73,7 @@ class InterpError(CuteError):
             frames=self.frames,
             thread=self.thread,
             block=self.block,
+            rank=self.rank,
             address=self.address,
             notes=(*self.notes, *notes),
         )
@@ -86,6 +90,8 @@ class InterpError(CuteError):
             where = f"  thread ({', '.join(map(str, self.thread))})"
             if self.block is not None:
                 where += f" of block ({', '.join(map(str, self.block))})"
+            if self.rank is not None:
+                where += f" of rank {self.rank}"
             lines.append(where)
         if self.address is not None:
             lines.append(f"  address {self.address:#x}")

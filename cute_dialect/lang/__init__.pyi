@@ -93,6 +93,9 @@ from cute_dialect.lang.machine.tiled_mma import make_tiled_mma as make_tiled_mma
 from cute_dialect.lang.machine.tiled_mma import mma_atom_call as mma_atom_call
 from cute_dialect.lang.machine.tiled_mma import sparse_gemm as sparse_gemm
 from cute_dialect.lang.machine.tma import make_layout_image_mask as make_layout_image_mask
+from cute_dialect.lang.ranks import Signals as Signals
+from cute_dialect.lang.ranks import Symmetric as Symmetric
+from cute_dialect.lang.ranks import peer as peer
 from cute_dialect.lang.rewrite.source import convert_package as convert_package
 from cute_dialect.lang.rewrite.source import native as native
 from cute_dialect.lang.tracing.errors import KernelTypeError as KernelTypeError

@@ -496,6 +496,7 @@ PAGES: Mapping[str, Page] = {
             _lang("Pointers", "cute_dialect.spaces", "values.pointers", "calls.arguments"),
             _lang("Shared memory and structures", "values.shared_memory"),
             _lang("Vectors in registers", "values.vectors"),
+            _lang("Tensors of several GPUs", "ranks", intro="The guide is [several-gpus.md](../several-gpus.md)."),
         ),
     ),
     "numbers": Page(

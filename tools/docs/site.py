@@ -314,6 +314,7 @@ GUIDES = (
     "progress",
     "interpreter",
     "prove",
+    "several-gpus",
     "blackwell",
     "porting",
     "embedding",

@@ -323,7 +323,8 @@ def _dim(v: Sequence[int], what: str) -> Dim3:
     return (dims[0], dims[1], dims[2])
 
 
-def _steps(wanted: int | None) -> int:
+def count_steps(wanted: int | None) -> int:
+    """Return the number of steps after which loops are checked. Raises InterpError if it is not positive."""
     if wanted is not None and wanted < 1:
         raise InterpError("argument", f"max_steps is {wanted}; it must be 1 or more")
     return DEFAULT_MAX_STEPS if wanted is None else wanted
@@ -335,7 +336,8 @@ def _static_dims(func: Operation, name: str) -> list[int]:
     return [int(v) for v in values()] if values is not None else []
 
 
-def _find(program: Program, name: str) -> Operation:
+def find_kernel(program: Program, name: str) -> Operation:
+    """Return the function with a name. Raises InterpError if there is none."""
     func = program.find(name)
     if func is None or not func.regions:
         known = sorted({symbol_name(o) for o in program.module.walk() if op_name(o).endswith(".func")})
@@ -347,7 +349,7 @@ def _stack_size(fn: Function) -> int:
     return fn.frame_size + max((_stack_size(f) for f in fn.callees), default=0)
 
 
-def _place_locals(machine: Machine, fn: Function) -> None:
+def place_locals(machine: Machine, fn: Function) -> None:
     """Lay out the local memory of a thread: its size, its allocations and the bytes that they cover."""
     machine.local_size = _stack_size(fn)
     machine.local_valid = np.zeros(machine.local_size, np.bool_)
@@ -360,7 +362,8 @@ def _place_locals(machine: Machine, fn: Function) -> None:
         todo += [(callee, base + f.frame_size) for callee in f.callees]
 
 
-def _registers(fn: Function, args: list[list[Value]]) -> Regs:
+def registers_of(fn: Function, args: list[list[Value]]) -> Regs:
+    """Return the registers of a group before the first op, which hold the arguments."""
     regs = list(fn.template)
     for slots, values in zip(fn.params, args):
         for s, v in zip(slots, values):
@@ -390,18 +393,11 @@ def run_kernel(
     Example: `run_kernel(m, "add", [Pointer(a), Pointer(b), Pointer(c), n], LaunchShape((8, 1, 1), (128, 1, 1)))`.
     """
     begin = time.perf_counter()
-    grid3, block3 = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
     checks, blocks, budget = options.checks, options.blocks, options.check_budget
     program = Program(module, options.overflow, options.algebra)
-    func = _find(program, kernel)
-    machine = Machine(Counter(_steps(options.max_steps)), grid3, block3, True, TARGETS[options.chip])
-    if machine.threads > MAX_THREADS:
-        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {machine.threads}")
-    _check_bounds(func, block3)
-    declared = _static_dims(func, "nvvm.cluster_dim")
-    machine.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
-    if any(g % c for g, c in zip(grid3, machine.cluster)):
-        raise InterpError("argument", f"the grid {grid3} is not a multiple of the cluster {machine.cluster}")
+    func = find_kernel(program, kernel)
+    machine = machine_of(func, shape, options, Counter(count_steps(options.max_steps)))
+    grid3 = machine.grid
     if budget is not None and sum(_array_sizes(args).values()) > MOST_CHECKED_BYTES:
         checks, budget = [c for c in checks if c not in ("race", "uninit", "strict")], None
         machine.report.unchecked = grid3[0] * grid3[1] * grid3[2]
@@ -412,17 +408,16 @@ def run_kernel(
     others = lay_out_shared(program, machine, func, shape.smem)
     fn = program.function(func)
     machine.tensor_columns = program.tensor_columns
-    machine.registers, machine.resident = options.registers, options.resident
     if shape.cooperative:
         check_cooperative(machine)
     binder = Binder(machine.memory, False, options.algebra)
-    values = _bind_all(binder, fn, args, kernel)
+    values = bind_all(binder, fn, args, kernel)
     if "uninit" in checks and blocks is None:  # If blocks are left out, data that they would have written may be read.
         for buf in binder.unwritten.values():
             buf.watch()
     place_globals(machine, others)
     machine.memory.add_host_arrays(host_arrays())
-    _place_locals(machine, fn)
+    place_locals(machine, fn)
     chosen = choose(blocks, grid3, machine.cluster)
     report = machine.report
     report.checks = tuple(c for c in CHECKS if c in checks or c in ("oob", "sync"))
@@ -455,7 +450,7 @@ def run_kernel(
         unchecked_observe = machine.report.profile.observe
         machine.observe = _both(machine.observe, unchecked_observe)
     machine.wide = wide
-    template = _registers(fn, values)
+    template = registers_of(fn, values)
     with np.errstate(all="ignore"), _report_progress(options.progress, machine, begin) as watch:
 
         def run(clusters: list[list[int]], is_over_budget: Callable[[], bool]) -> list[list[int]]:
@@ -481,12 +476,26 @@ def run_kernel(
         report.writes = monitor.writes()
     count = machine.count
     report.ops, report.lane_ops = count.steps, count.lane_ops
-    report.loads, report.stores = count.loads, count.stores
     report.fences = machine.fences
     if machine.poison_stores:
         report.warnings.append(f"{machine.poison_stores} stores of a poison (undefined) value: 0 was written")
     report.seconds = time.perf_counter() - begin
     return report
+
+
+def machine_of(func: Operation, shape: LaunchShape, options: RunOptions, count: Counter) -> Machine:
+    """Return the machine of a launch, with checked dimensions and without memory. Raises InterpError."""
+    grid, block = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
+    machine = Machine(count, grid, block, True, TARGETS[options.chip])
+    if machine.threads > MAX_THREADS:
+        raise InterpError("argument", f"a block has at most {MAX_THREADS} threads, got {machine.threads}")
+    _check_bounds(func, block)
+    declared = _static_dims(func, "nvvm.cluster_dim")
+    machine.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
+    if any(g % c for g, c in zip(grid, machine.cluster)):
+        raise InterpError("argument", f"the grid {grid} is not a multiple of the cluster {machine.cluster}")
+    machine.registers, machine.resident = options.registers, options.resident
+    return machine
 
 
 @contextmanager
@@ -510,7 +519,8 @@ def _report_progress(
         yield show
 
 
-def _bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
+def bind_all(binder: Binder, fn: Function, args: Sequence[Argument], name: str) -> list[list[Value]]:
+    """Return the leaves of the arguments of a kernel, and place their arrays in memory. Raises InterpError."""
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
     return [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
@@ -572,20 +582,20 @@ def run_function(
     `run_function(m, "f", [np.arange(4), 10])` gives `(array([10, 11, 12, 13]),)`.
     """
     program = Program(module, overflow)
-    func = _find(program, name)
+    func = find_kernel(program, name)
     fn = program.function(func)
     if len(args) != len(fn.param_types):
         raise InterpError("argument", f"@{name} takes {len(fn.param_types)} arguments, got {len(args)}")
-    limit = _steps(max_steps)
+    limit = count_steps(max_steps)
     machine = Machine(Counter(limit), (1, 1, 1), (1, 1, 1), False)
     binder = Binder(machine.memory, vectorised=True)
     values = [binder.bind(t, a, f"argument {i}") for i, (t, a) in enumerate(zip(fn.param_types, args))]
     place_globals(machine, lay_out_shared(program, machine, func, 0))
-    _place_locals(machine, fn)
+    place_locals(machine, fn)
     lanes = binder.lanes
     machine.threads = lanes
     g = Group(machine, 0, np.arange(lanes, dtype=np.int64), shared_buffer(round_up(machine.smem_size, 1024)), None)
-    regs = _registers(fn, values)
+    regs = registers_of(fn, values)
     body = fn.body
     assert body is not None
     with np.errstate(all="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from cute_dialect.interp.exec.replay import Replay
 from cute_dialect.interp.machine.barriers import Block, Cluster, ClusterPool, RegisterPool
 from cute_dialect.interp.machine.group import Group, Machine, Spurious, Transfers, Wait
 from cute_dialect.interp.memory.allocations import Allocations
-from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer
+from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer, GlobalMemory
 from cute_dialect.interp.reports.profile import occupancy
 from cute_dialect.interp.types import round_up
 from cute_dialect.interp.values import Array, Regs
@@ -42,7 +42,7 @@ def _memory_check(machine: Machine, lanes: int, smem: int, limit: int) -> None:
         )
 
 
-def _check_room(machine: Machine, warps: int, limit: int) -> None:
+def check_room(machine: Machine, warps: int, limit: int) -> None:
     """Check that another block may become resident. Raises InterpError if its memory exceeds the limit."""
     lanes = warps * 32 + round_up(machine.threads, 32)
     _memory_check(machine, lanes, (len(machine.blocks) + 1) * machine.smem_size, limit)
@@ -103,13 +103,13 @@ def shared_buffer(size: int, names: Allocations | None = None) -> Buffer:
 
 
 def _retire(machine: Machine, g: Group) -> None:
-    machine.count.loads += g.loads
-    machine.count.stores += g.stores
+    machine.report.loads += g.loads
+    machine.report.stores += g.stores
     if g.copies:
         machine.report.warnings.append(f"{len(g.copies)} cp.async were never waited for")
 
 
-class _Warp:
+class Warp:
     """A warp known to the scheduler."""
 
     __slots__ = ("block", "gen", "group", "number", "used")
@@ -151,7 +151,7 @@ def run_warps(
     waiting = chosen[::-1] if schedule == "round-robin" else list(chosen)  # The next cluster is popped from the end.
     if schedule == "random":
         rng.shuffle(waiting)
-    warps: list[_Warp] = []
+    warps: list[Warp] = []
     machine.report.lanes = 32
     machine.transfers = transfers = Transfers(schedule, rng)
     machine.spurious = Spurious(schedule, seed)
@@ -161,14 +161,14 @@ def run_warps(
     seen = memory = -1
     count = machine.count
     recorder = machine.timeline
-    cluster: list[_Warp] = []
+    cluster: list[Warp] = []
     while warps or waiting:
         early = schedule == "random" and waiting and len(machine.blocks) < min(BESIDE, most) and rng.random() < 0.25
         if not warps and done and is_over_budget():
             return waiting[::-1] if schedule == "round-robin" else waiting
         if not warps or early:
-            _check_room(machine, len(warps), memory_limit)
-            warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
+            check_room(machine, len(warps), memory_limit)
+            warps.extend(admit(machine, fn, template, take_next(machine, waiting, most)))
         full = bool(waiting) and len(machine.blocks) + len(waiting[-1]) > most
         cluster = cluster or list(warps)
         order = list(warps)
@@ -187,46 +187,9 @@ def run_warps(
         if recorder is not None:
             recorder.round_ends()
         for w in order:
-            wait = w.group.wait
-            if wait is not None and not wait.ready():
-                continue
-            w.group.wait = None
-            count.base = count.steps - w.used
-            if recorder is not None:
-                recorder.begins(w.block.linear, w.number)
-            try:
-                w.group.wait = next(w.gen)
-                w.used = count.steps - count.base
-                if w.group.wait.spin:
-                    w.used += 0 if full else POLL_STEPS * len(warps)
-                else:
-                    moved = True
-                    w.group.advance()
-                if recorder is not None:
-                    recorder.stops(w.group.wait)
-            except InterpError as e:
-                if e.kind == "limit":
-                    raise e.with_notes(_places(warps, w)) from None
-                raise
-            except StopIteration:
-                moved = True
-                w.group.advance()
-                warps.remove(w)
-                if recorder is not None:
-                    recorder.stops(None)
-                if machine.monitor is not None:
-                    machine.monitor.exits(w.group)
-                _retire(machine, w.group)
-                wrong = w.block.warp_exits(w.number)
-                if wrong is not None:
-                    raise w.group.fail(*wrong) from None
-                w.block.groups.remove(w.group)
-                if all(not b.groups for b in w.block.cluster.blocks):
-                    transfers.flush({b.linear for b in w.block.cluster.blocks})
-                    for b in w.block.cluster.blocks:
-                        del machine.blocks[b.linear]
-                        machine.shared.pop(b.linear, None)
-                        done += 1
+            went, ended = run_warp(machine, w, warps, 0 if full else POLL_STEPS * len(warps))
+            moved |= went
+            done += ended
         watch(done + pool.taken)
         if not moved and transfers.next_round(True):
             moved = True
@@ -241,28 +204,82 @@ def run_warps(
         if polling and quiet < (FULL_ROUNDS if full else 0 if waiting else SPIN_ROUNDS):
             continue
         if polling and (full or not waiting):
-            before, memory = memory, _memory_state(machine)
+            before, memory = memory, memory_state([machine.memory], [machine])
             if memory != before:  # Blocks that store between their polls may go on.
                 quiet = 0
                 continue
         if full:
-            raise _deadlock(warps, 0, _no_room(machine, most, waiting))
+            raise deadlock(warps, 0, no_room(machine, most, waiting))
         if waiting:
-            _check_room(machine, len(warps), memory_limit)
+            check_room(machine, len(warps), memory_limit)
             crowded = len(machine.blocks) > FEW_RESIDENT * len(waiting[-1])
             if schedule == "random" and crowded:
                 waiting.sort(reverse=True)
-            warps.extend(_admit(machine, fn, template, _take_next(machine, waiting, most)))
+            warps.extend(admit(machine, fn, template, take_next(machine, waiting, most)))
             quiet = polled = 0
             count.advances += 1
             continue
-        raise _deadlock(warps, machine.report.all_blocks - machine.report.blocks)
+        raise deadlock(warps, machine.report.all_blocks - machine.report.blocks)
     if recorder is not None:
         recorder.round_ends()
     return []
 
 
-def _take_turn(replay: Replay, cluster: list[_Warp], warps: list[_Warp], transfers: Transfers) -> list[_Warp]:
+def run_warp(machine: Machine, w: Warp, warps: list[Warp], poll: int) -> tuple[bool, int]:
+    """Run a warp until it waits, polls or ends, unless it still waits. A warp that ends is removed from `warps`.
+
+    Returns whether it did more than poll, and the number of blocks that ended. `poll` is the number of ops that a poll
+    counts as.
+    """
+    wait, count, recorder = w.group.wait, machine.count, machine.timeline
+    if wait is not None and not wait.ready():
+        return False, 0
+    w.group.wait = None
+    count.base = count.steps - w.used
+    if recorder is not None:
+        recorder.begins(w.block.linear, w.number)
+    try:
+        w.group.wait = wait = next(w.gen)
+    except InterpError as e:
+        if e.kind == "limit":
+            raise e.with_notes(_places(warps, w)) from None
+        raise
+    except StopIteration:
+        return True, _end_warp(machine, w, warps)
+    w.used = count.steps - count.base
+    if wait.spin:
+        w.used += poll
+    else:
+        w.group.advance()
+    if recorder is not None:
+        recorder.stops(wait)
+    return not wait.spin, 0
+
+
+def _end_warp(machine: Machine, w: Warp, warps: list[Warp]) -> int:
+    """Remove a warp that has ended. Returns the number of blocks that end with it: those of its cluster, or 0."""
+    w.group.advance()
+    warps.remove(w)
+    if machine.timeline is not None:
+        machine.timeline.stops(None)
+    if machine.monitor is not None:
+        machine.monitor.exits(w.group)
+    _retire(machine, w.group)
+    wrong = w.block.warp_exits(w.number)
+    if wrong is not None:
+        raise w.group.fail(*wrong)
+    w.block.groups.remove(w.group)
+    blocks = w.block.cluster.blocks
+    if any(b.groups for b in blocks):
+        return 0
+    machine.transfers.flush({b.key for b in blocks})
+    for b in blocks:
+        del machine.blocks[b.linear]
+        machine.shared.pop(b.linear, None)
+    return len(blocks)
+
+
+def _take_turn(replay: Replay, cluster: list[Warp], warps: list[Warp], transfers: Transfers) -> list[Warp]:
     """Land a copy, or return the warp whose turn it is, as a list."""
     number = replay.next_warp(len(cluster), transfers)
     if number is None:
@@ -272,16 +289,17 @@ def _take_turn(replay: Replay, cluster: list[_Warp], warps: list[_Warp], transfe
     return [w]
 
 
-def _admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -> list[_Warp]:
+def admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -> list[Warp]:
     """Make the blocks of a cluster resident and return their warps."""
     cluster = Cluster()
-    out: list[_Warp] = []
+    out: list[Warp] = []
     count = (machine.threads + 31) // 32
     body = fn.body
     assert body is not None
     for linear in members:
         smem = shared_buffer(round_up(machine.smem_size, 1024), machine.shared_names)
         block = Block(linear, smem, 0, cluster)
+        block.key = machine.first + linear
         block.live_warps = count
         block.size = machine.smem_size
         block.registers = RegisterPool(machine.threads)
@@ -292,7 +310,7 @@ def _admit(machine: Machine, fn: Function, template: Regs, members: list[int]) -
             tid = np.arange(32 * number, 32 * number + 32, dtype=np.int64)
             g = Group(machine, linear, tid, smem, None)
             block.groups.append(g)
-            out.append(_Warp(g, block, number, _drive(body.run, list(template), g)))
+            out.append(Warp(g, block, number, _drive(body.run, list(template), g)))
     if machine.monitor is not None:
         machine.monitor.admit(cluster)
     if machine.timeline is not None:
@@ -309,7 +327,7 @@ def _drive(
         yield from gen
 
 
-def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> list[str]:
+def _places(warps: list[Warp], runs: Warp | None = None, most: int = 64) -> list[str]:
     """Return one line per warp: its position and what it waits for.
 
     `runs` is the warp that caused the error; it is left out.
@@ -322,21 +340,23 @@ def _places(warps: list[_Warp], runs: _Warp | None = None, most: int = 64) -> li
         what = wait.text if wait is not None else "has not begun"
         where = f" at {wait.info.location}" if wait is not None and wait.info.location else ""
         op = f" ({wait.info.name})" if wait is not None else ""
-        notes.append(f"block ({x}, {y}, {z}) warp {w.number} {what}{op}{where}")
+        of = w.group.machine.of_rank
+        notes.append(f"block ({x}, {y}, {z}){of} warp {w.number} {what}{op}{where}")
     if len(shown) > most:
         notes.append(f"and {len(shown) - most} more warps")
     return notes
 
 
-def _memory_state(machine: Machine) -> int:
-    """Return a checksum of global memory and of the shared memory of resident blocks."""
+def memory_state(memories: Iterable[GlobalMemory], machines: Iterable[Machine]) -> int:
+    """Return a checksum of global memory, and of the shared memory of the resident blocks of machines."""
+    buffers = [buf for memory in memories for buf in memory.buffers if buf.root is buf]
     seen = 0
-    for buf in (*machine.memory.buffers, *(b.smem for b in machine.blocks.values())):
+    for buf in (*buffers, *(b.smem for machine in machines for b in machine.blocks.values())):
         seen = zlib.crc32(np.ascontiguousarray(buf.data).data, seen)
     return seen
 
 
-def _take_next(machine: Machine, waiting: list[list[int]], most: int) -> list[int]:
+def take_next(machine: Machine, waiting: list[list[int]], most: int) -> list[int]:
     """Remove and return the next cluster to start.
 
     It is the last of `waiting` among those that the GPU can start now: with room for n more clusters, the n lowest.
@@ -390,10 +410,10 @@ def _held(machine: Machine, most: int) -> str:
     why = f"{t.sms} SMs of {t.chip}, {_per_sm(machine)} blocks an SM"
     if machine.resident is not None and machine.resident < _per_sm(machine) * t.sms:
         why = f"resident={machine.resident}"
-    return f"the GPU holds at most {most} blocks of {block} at once ({why})"
+    return f"the GPU{machine.of_rank} holds at most {most} blocks of {block} at once ({why})"
 
 
-def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
+def no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str, str]:
     """Return the deadlock notes for resident blocks that wait for blocks that cannot start."""
     absent = sum(map(len, waiting))
     return (
@@ -403,8 +423,9 @@ def _no_room(machine: Machine, most: int, waiting: list[list[int]]) -> tuple[str
     )
 
 
-def _deadlock(warps: list[_Warp], absent: int, no_room: tuple[str, ...] = ()) -> InterpError:
-    notes = [*no_room, *_places(warps, most=4 if no_room else 64)]
+def deadlock(warps: list[Warp], absent: int, no_room: tuple[str, ...] = (), most: int = 4) -> InterpError:
+    """Return the error for warps of which none can continue. With `no_room`, at most `most` of them are listed."""
+    notes = [*no_room, *_places(warps, most=most if no_room else 64)]
     first = next((w for w in warps if w.group.wait is not None), warps[0])
     if not no_room and any(w.group.wait is not None and w.group.wait.spin for w in warps):
         notes.append("the polled value never changes: no other warp can write it, and no copy is in flight")

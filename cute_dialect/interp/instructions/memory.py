@@ -29,7 +29,7 @@ from cute_dialect.interp.memory.buffers import (
     WINDOW_BITS,
     place,
 )
-from cute_dialect.interp.race.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, WEAK, Fence, Sync
+from cute_dialect.interp.race.flags import ACQ_REL, ACQUIRE, CLUSTER, CTA, GPU, RELAXED, RELEASE, SYS, WEAK, Fence, Sync
 from cute_dialect.interp.types import (
     Leaf,
     Type,
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 _LLVM = {4: ACQUIRE, 5: RELEASE, 6: ACQ_REL, 7: ACQ_REL}  # LLVM's AtomicOrdering: 1 unordered, 2 monotonic, 7 seq_cst
-_SCOPES = {"block": CTA, "cta": CTA, "cluster": CLUSTER}
+_SCOPES = {"block": CTA, "cta": CTA, "cluster": CLUSTER, "device": GPU, "gpu": GPU}
 _WORDS = {"acquire": ACQUIRE, "release": RELEASE, "acq_rel": ACQ_REL, "sc": ACQ_REL, "": ACQ_REL}
 _ALL = ("shared::cta", "shared::cluster", "global")
 # The block's own memory can also be accessed as shared::cluster, so a fence for the window includes it.
@@ -93,9 +93,9 @@ def order_of_op(op: Operation, site: Site) -> None:
 
 
 def scope_of_op(op: Operation) -> int:
-    """Return the scope of an llvm or nvvm op, with GPU for system scope and by default."""
+    """Return the scope of an llvm or nvvm op, by default that of the system (LangRef, "Atomic Memory Ordering")."""
     data = getattr(attr_of(op, "syncscope"), "data", "")
-    return _SCOPES.get(str(data) or enum_word(attr_of(op, "scope")), GPU)
+    return _SCOPES.get(str(data) or enum_word(attr_of(op, "scope")), SYS)
 
 
 def order_of_ptx(opcode: str, site: Site) -> None:
@@ -107,7 +107,12 @@ def order_of_ptx(opcode: str, site: Site) -> None:
 
 
 def scope_of_ptx(opcode: str) -> int:
-    """Return the scope of `.cta`, `.cluster`, `.gpu`, `.sys` or `membar.gl`, ignoring `.shared::cluster`."""
+    """Return the scope of `.cta`, `.cluster`, `.gpu`, `.sys` or `membar.gl`, ignoring `.shared::cluster`.
+
+    The default is `.gpu`. Volatile and memory-mapped accesses have the scope of the system (PTX ISA 9.0, 9.7.9.8).
+    """
+    if re.search(r"\.(sys|volatile|mmio)\b", opcode):
+        return SYS
     found = re.search(r"(?<!:)\.(cta|cluster)\b(?!::)", opcode)
     return _SCOPES[found[1]] if found is not None else GPU
 
@@ -119,7 +124,7 @@ def sync_of_op(op: Operation) -> Sync:
     """
     relaxed = bool(getattr(getattr(attr_of(op, "relaxed"), "value", None), "data", 0))
     scope = scope_of_op(op)
-    return Sync(relaxed, scope if scope != GPU else CTA) if relaxed else Sync()
+    return Sync(relaxed, scope if scope < GPU else CTA) if relaxed else Sync()
 
 
 def sync_of_ptx(opcode: str) -> Sync:

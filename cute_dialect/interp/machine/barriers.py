@@ -304,12 +304,13 @@ class Block:
     """A resident block."""
 
     __slots__ = (
-        "barriers", "cluster", "groups", "linear", "live_warps", "mbarriers", "pipe", "registers", "size", "smem",
-        "smem_start", "tensor", "warpgroups",
+        "barriers", "cluster", "groups", "key", "linear", "live_warps", "mbarriers", "pipe", "registers", "size",
+        "smem", "smem_start", "tensor", "warpgroups",
     )  # fmt: skip
 
     def __init__(self, linear: int, smem: Buffer, smem_start: int, cluster: Cluster) -> None:
         self.linear = linear
+        self.key = linear  # unique among the launches of a run
         self.smem = smem
         self.smem_start = smem_start
         self.size = smem.size

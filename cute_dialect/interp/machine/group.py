@@ -112,7 +112,7 @@ class Transfer:
         self.group = group
         self.lane = lane
         self.nbytes = nbytes
-        self.block = group.block_of(lane)
+        self.block = group.machine.first + group.block_of(lane)
         self.read_done = False
         self.done = False
         self.product = ""
@@ -185,7 +185,7 @@ class Transfers:
         return True
 
     def flush(self, blocks: set[int]) -> None:
-        """Complete the remaining copies of blocks that have ended."""
+        """Complete the remaining copies of blocks that have ended, given by their keys."""
         left = [t for t in self.pending if t.block not in blocks]
         for t in self.pending:
             if t.block in blocks:
@@ -225,13 +225,11 @@ class Counter:
     progress beyond a poll.
     """
 
-    __slots__ = ("advances", "base", "lane_ops", "loads", "most", "progress", "steps", "stores")
+    __slots__ = ("advances", "base", "lane_ops", "most", "progress", "steps")
 
     def __init__(self, most: int) -> None:
         self.steps = 0
         self.lane_ops = 0
-        self.loads = 0
-        self.stores = 0
         self.most = most
         self.base = 0
         self.progress = 0
@@ -254,6 +252,8 @@ class Machine:
     - registers: registers per thread, 0 if ptxas has not compiled the kernel
     - resident: number of blocks that are resident at once, None for the limits of the target
     - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
+    - rank, ranks: number of this GPU among those of the run. `first`: number of blocks of earlier launches
+    - ordered_before: the tables of clusters, by number, that precede the launch, as earlier launches of its stream do
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
 
@@ -292,9 +292,16 @@ class Machine:
         self.strict_tensor_order = False
         self.tensor_columns = 0
         self.registers = 0
+        self.rank, self.ranks, self.first = 0, 1, 0
+        self.ordered_before: dict[int, Array] = {}
         self.resident: int | None = None
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()
+
+    @property
+    def of_rank(self) -> str:
+        """Return ` of rank 1` for messages, empty if there is one rank."""
+        return f" of rank {self.rank}" if self.ranks > 1 else ""
 
     def warn(self, key: tuple[str, int], text: str) -> None:
         """Add a warning, once per key."""
@@ -578,6 +585,7 @@ class Group:
             frames=info.frames,
             thread=self.thread_coord(lane) if known else None,
             block=self.block_coord(lane) if known else None,
+            rank=self.machine.rank if self.machine.ranks > 1 else None,
             address=fault.address,
             notes=(*fault.notes, *(f"called from {i.location or i.text}" for i in reversed(self.stack))),
         )

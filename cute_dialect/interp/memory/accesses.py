@@ -60,7 +60,7 @@ class Site:
         self.op = op
         self.atomic = False  # True for a read-modify-write
         self.order = 0  # order from `flags`: WEAK, RELAXED (also volatile), ACQUIRE, RELEASE or ACQ_REL
-        self.scope = 2  # scope from `flags`: CTA, CLUSTER or GPU
+        self.scope = 2  # scope from `flags`: CTA, CLUSTER, GPU or SYS
         self.parameter: Parameter | None = None  # the parameter with attributes that the pointer was derived from
         # True for an invariant or non-coherent load, whose memory no thread may write while the kernel runs
         self.constant = False

@@ -64,6 +64,10 @@ class Binder:
         self._known: dict[int, tuple[Buffer, Array]] = {}
         self.unwritten: dict[int, Buffer] = {}  # by `id`: buffers without contents
 
+    def knows(self, array: Array, buf: Buffer) -> None:
+        """Record that an array, which the caller keeps alive, is in a buffer already."""
+        self._known[id(array)] = (buf, array)
+
     def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
         """Return one value per leaf of a parameter of type `t`. `where` names it in errors. Raises InterpError."""
         if t.children or not t.leaves:

@@ -62,6 +62,7 @@ GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000
 LOCAL_WINDOW = 0x7D00_0000_0000
 WINDOW_BITS = 24
+VIEW_SHIFT = 48
 SMEM_ORIGIN = 1024
 
 
@@ -187,11 +188,13 @@ class Buffer:
     - written: mask of the written bytes if the caller requested it, else None
     - source: the caller's array
     - elements, names: the tensor or tensors in the buffer, for diagnostics
+    - has_signals: it holds signals, each of which has one writer
+    - root: the buffer itself, or the one whose bytes it shows at an address of another rank
     """
 
     __slots__ = (
-        "base", "contents", "data", "elements", "name", "names", "size", "source", "valid", "views", "writable",
-        "written",
+        "base", "contents", "data", "elements", "has_signals", "name", "names", "root", "size", "source", "valid",
+        "views", "writable", "written",
     )  # fmt: skip
 
     def __init__(self, base: int, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> None:
@@ -206,6 +209,8 @@ class Buffer:
         self.source: Array | None = None
         self.elements: Elements | None = None
         self.names: Allocations | None = None
+        self.has_signals = False
+        self.root = self
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
 
     def track(self) -> Array:
@@ -256,17 +261,28 @@ class Buffer:
 
 
 class GlobalMemory:
-    """The allocations outside shared and local memory."""
+    """The allocations outside shared and local memory, as one GPU addresses them.
 
-    def __init__(self) -> None:
+    Each rank maps memory at other addresses: bits from `VIEW_SHIFT` on are the rank, so an address of one rank is
+    recognized on another.
+    """
+
+    def __init__(self, rank: int = 0) -> None:
         self.buffers: list[Buffer] = []
-        self._next = GLOBAL_BASE
+        self.rank = rank
+        self._next = GLOBAL_BASE + (rank << VIEW_SHIFT)
 
     def add(self, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> Buffer:
         """Place a byte array in the address space."""
         buf = Buffer(self._next, data, name, writable=writable, valid=valid)
         self._next = (self._next + buf.size + GUARD + 0xFFFF) & ~0xFFFF
         self.buffers.append(buf)
+        return buf
+
+    def show(self, root: Buffer, name: str) -> Buffer:
+        """Place the bytes of another rank's buffer in this address space."""
+        buf = self.add(root.data, name, writable=root.writable, valid=root.valid)
+        buf.contents, buf.elements, buf.source, buf.root = root.contents, root.elements, root.source, root
         return buf
 
     def add_host_arrays(self, arrays: Iterable[HostArray]) -> None:
@@ -291,6 +307,11 @@ class GlobalMemory:
             d = max(b.base - address, address + nbytes - (b.base + b.size), 0)
             if d < gap:
                 best, gap = b, d
+        if best is None and address >= GLOBAL_BASE and (owner := address >> VIEW_SHIFT) != self.rank:
+            return (
+                f"rank {self.rank} uses an address of rank {owner}'s mapping; addresses do not travel between ranks, "
+                f"because each GPU maps memory at other addresses: use x.peer({owner})"
+            )
         if best is None:
             return "no buffer is near this address"
         offset = address - best.base

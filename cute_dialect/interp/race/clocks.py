@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp.compiler.function_compiler import Function
     from cute_dialect.interp.machine.barriers import MBarrier
-    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.group import Group, Machine
     from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
     from cute_dialect.interp.race.flags import Known, Snapshot
     from cute_dialect.interp.values import Array
@@ -53,14 +53,16 @@ FOREVER = np.int32(2**31 - 1)
 
 
 class ClusterClocks:
-    """The actors of a cluster with `per_block` threads per block.
+    """The actors of a cluster of a launch.
 
     Column -1 of every table is ordered before everything. So are the columns that pad the last warp of a block.
     """
 
-    def __init__(self, number: int, per_block: int, blocks: Sequence[int]) -> None:
+    def __init__(self, number: int, machine: Machine, blocks: Sequence[int]) -> None:
         self.number = number
-        self.per_block = per_block
+        self.machine = machine
+        self.rank = machine.rank
+        self.per_block = per_block = machine.threads
         self.padded = round_up(per_block, 32)
         self.threads = self.padded * len(blocks)
         self.blocks = list(blocks)

@@ -7,10 +7,10 @@ Strong accesses (volatile, relaxed, acquire, release, atomics) order other acces
 - acquire: a thread that reads this value with `.acquire`, or reads it strongly and then executes a fence, receives the
   message. The message of an atomic is added to the earlier ones; any other write replaces them
 
-Both scopes must include the other thread. A message holds one table of `clocks` per cluster. The table of the reader's
-own cluster is joined into the thread's table. Tables of other clusters go to the log of the reader's cluster, together
-with the thread and time of the acquire. Barriers then need not carry them: every thread ordered after that time has the
-log entry.
+Both scopes must include the other thread: `.sys` if it runs on another GPU, `.gpu` if it belongs to another cluster. A
+message holds one table of `clocks` per cluster. The table of the reader's own cluster is joined into the thread's
+table. Tables of other clusters go to the log of the reader's cluster, together with the thread and time of the acquire.
+Barriers then need not carry them: every thread ordered after that time has the log entry.
 
 Source: PTX ISA 9.0, 8.7 "Ordering", 8.8 "Release and Acquire Patterns", 8.9.5 "Causality Order".
 """
@@ -35,7 +35,28 @@ if TYPE_CHECKING:
 
 WEAK, RELAXED, ACQUIRE, RELEASE, ACQ_REL = range(5)
 ACQUIRES, RELEASES = (ACQUIRE, ACQ_REL), (RELEASE, ACQ_REL)
-CTA, CLUSTER, GPU = range(3)
+CTA, CLUSTER, GPU, SYS = range(4)
+SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+class Place(NamedTuple):
+    """The block, cluster and rank of a thread. Clusters of all ranks have different numbers, blocks of a launch too."""
+
+    block: int
+    cluster: int
+    rank: int = 0
+
+    def scope(self, other: Place) -> int:
+        """Return the narrowest scope that includes threads of both places."""
+        if self.cluster == other.cluster:
+            return CTA if self.block == other.block else CLUSTER
+        return GPU if self.rank == other.rank else SYS
+
+
+def place_of(g: Group, lane: int) -> Place:
+    """Return the place of a lane."""
+    cluster = g.clocks.cluster
+    return Place(g.block_of(lane), cluster.number, cluster.rank)
 
 
 class Fence(NamedTuple):
@@ -110,7 +131,7 @@ class Snapshot:
 
 
 class _Flag:
-    """The messages at an address, keyed by the (scope, block, cluster) of the writer.
+    """The messages at an address, keyed by the scope of the write and the place of the writer.
 
     `version` changes with each write.
     """
@@ -118,7 +139,7 @@ class _Flag:
     __slots__ = ("messages", "version")
 
     def __init__(self) -> None:
-        self.messages: dict[tuple[int, int, int], Known] = {}
+        self.messages: dict[tuple[int, Place], Known] = {}
         self.version = 0
 
 
@@ -164,7 +185,7 @@ class Flags:
 
     def access(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array) -> None:
         """Record an access by lanes that has passed the race check. `off` holds one offset per lane, or one for all."""
-        known = self._flags.get(id(buf))
+        known = self._flags.get(id(buf.root))
         scalar = site.leaf.kind == "i" and not site.leaf.shape
         if site.order == WEAK or not scalar:
             if site.store and known:
@@ -182,7 +203,7 @@ class Flags:
             if not passed and flag is None:
                 continue
             if known is None:
-                known = self._flags[id(buf)] = {}
+                known = self._flags[id(buf.root)] = {}
             if flag is None:
                 flag = known[at] = _Flag()
             flag.version += 1
@@ -191,7 +212,7 @@ class Flags:
             else:
                 flag.messages = {}
             for scope, message in passed:
-                key = (scope, g.block_of(lane), clocks.cluster.number)
+                key = (scope, place_of(g, lane))
                 old = flag.messages.get(key)
                 flag.messages[key] = message if old is None else join([old, message])
 
@@ -219,12 +240,11 @@ class Flags:
             clocks.pending.setdefault(lane, []).extend(found)
 
     @staticmethod
-    def _needs(g: Group, lane: int, by: tuple[int, int, int]) -> int:
+    def _needs(g: Group, lane: int, by: tuple[int, Place]) -> int:
         """Return the narrowest scope that includes both a lane and the writer of a message."""
-        _, block, cluster = by
-        return CTA if block == g.block_of(lane) else CLUSTER if cluster == g.clocks.cluster.number else GPU
+        return by[1].scope(place_of(g, lane))
 
-    def _reaches(self, g: Group, lane: int, by: tuple[int, int, int], scope: int) -> bool:
+    def _reaches(self, g: Group, lane: int, by: tuple[int, Place], scope: int) -> bool:
         """Return True if both scopes include the other thread."""
         return min(scope, by[0]) >= self._needs(g, lane, by)
 

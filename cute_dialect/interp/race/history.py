@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU
+from cute_dialect.interp.race.flags import SYS, Place
 from cute_dialect.interp.values import Array
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ class Shadow:
         self.has_strong = np.zeros(n, np.bool_)
         # number + 2 of the noalias argument of the accesses, 1 for another pointer, -1 for several
         self.through: Array | None = None
+        self.through_in = self.constant_in = 0  # launches of `through` and `constant`, by their first block
         self.changed: Array | None = None  # True if any of these accesses was a write
         self.added: Added | None = None  # for `lockstep`
         self.constant: Array | None = None  # site of the invariant load that has read the granule, -1 for none
@@ -201,7 +202,7 @@ class Shadow:
                 i, j = (int(x[0]) for x in np.nonzero(bad))
                 return "read", int(at[i]), int(actors[i, j]), int(site[i])
         for at, strong in self.strong.items():
-            for sort, all_ in strong.against(None, -1, -1, True):
+            for sort, all_ in strong.against(None, _NOWHERE, True):
                 for by in all_:
                     if by.time > known[by.actor]:
                         return ("write" if sort.store else "read"), at, by.actor, by.site
@@ -279,13 +280,17 @@ class Sort(NamedTuple):
 
 
 class By(NamedTuple):
-    """The origin of a strong access: cluster, block, actor, time and site."""
+    """The origin of a strong access: cluster, block, actor, time, site and rank."""
 
     cluster: int
     block: int
     actor: int
     time: int
     site: int
+    rank: int
+
+
+_NOWHERE = Place(-1, -1)
 
 
 class Strong:
@@ -309,20 +314,21 @@ class Strong:
         """Return one of the writes, None if there is none."""
         return next((by for sort, all_ in self._sorts.items() if sort.store for by in all_.values()), None)
 
-    def against(self, sort: Sort | None, cluster: int, block: int, store: bool) -> Iterator[tuple[Sort, list[By]]]:
-        """Yield the accesses that must be ordered before an access of `sort` (None for a weak one) in a block."""
+    def against(
+        self, sort: Sort | None, place: Place, store: bool, widest: int = SYS
+    ) -> Iterator[tuple[Sort, list[By]]]:
+        """Yield the accesses that must be ordered before an access of `sort` (None for a weak one) at a place.
+
+        `widest`: the narrowest scope that includes all threads of the run.
+        """
         for other, all_ in self._sorts.items():
             if not (store or other.store):
                 continue
             found = list(all_.values())
             if sort is not None and (sort.start, sort.size) == (other.start, other.size):
                 scope = min(sort.scope, other.scope)
-                if scope == GPU:
+                if scope >= widest:
                     continue
-                found = [
-                    by
-                    for by in found
-                    if scope < (CTA if by.block == block else CLUSTER if by.cluster == cluster else GPU)
-                ]
+                found = [by for by in found if scope < place.scope(Place(by.block, by.cluster, by.rank))]
             if found:
                 yield other, found

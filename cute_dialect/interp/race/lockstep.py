@@ -89,7 +89,7 @@ class WideMonitor(Monitor):
             offs = np.full(len(lanes), off) if isinstance(off, int) else off
             s = self._shadow(buf)
             idx = self._granules(s, offs, site)
-            self._check_alias(s, idx, lanes, site)
+            self._check_alias(g, s, idx, lanes, site)
             if site.constant:
                 self._read_constant(g, s, idx, lanes, site)
             elif site.copies:

@@ -28,7 +28,7 @@ import numpy as np
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, instruction_name, location_text, op_name, op_text
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks, PrecedingGrids
-from cute_dialect.interp.race.flags import Flags
+from cute_dialect.interp.race.flags import GPU, SCOPES, SYS, Flags, place_of
 from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
 from cute_dialect.interp.reports.run_report import Writes
 from cute_dialect.interp.values import Array, Value
@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 _FAR = (
     "nothing orders this access after the one in another block; there, a fence and then a strong write of a flag "
     "(atomic, volatile or .release) is needed; here, a read of that flag with .acquire or a fence after it"
+)
+_FAR_RANK = (
+    "nothing orders this access after the one on rank {}; there, a signal with sem='release' and scope='sys' after the "
+    "access is needed; here, a wait for that signal with sem='acquire' and scope='sys'"
 )
 _UNFENCED = (
     "missing fence (or .acquire), of a scope that includes both threads, between the read of the flag (or the relaxed "
@@ -130,16 +134,17 @@ class Reporter:
         if kind in ("thread", "cp.async"):
             t = actor % cluster.threads
             block, tid = cluster.blocks[t // cluster.padded], t % cluster.padded
-            x, y, _ = self.machine.block
-            gx, gy, _ = self.machine.grid
+            x, y, _ = cluster.machine.block
+            gx, gy, _ = cluster.machine.grid
             what = "a cp.async of " if kind == "cp.async" else ""
             return (
                 f"{what}thread ({tid % x}, {tid // x % y}, {tid // (x * y)}) of block "
-                f"({block % gx}, {block // gx % gy}, {block // (gx * gy)})"
+                f"({block % gx}, {block // gx % gy}, {block // (gx * gy)}){cluster.machine.of_rank}"
             )
         name = cluster.names.get(actor, "an asynchronous copy")
         if kind == "tensor":
             return name
+        name += cluster.machine.of_rank
         return f"the copy that signals the {name}" if kind == "mbarrier" else f"the {name}"
 
     def _report(self, g: Group, s: Shadow, idx: Array, ok: Array, lanes: Array, kind: str) -> None:
@@ -160,7 +165,10 @@ class Reporter:
         where = other if other >= 0 else g.clocks.cluster.number
         if not why and self.flags.only_observed(g, lane, where, actor, clock):
             why = _UNFENCED
-        why = why or (_FAR if other >= 0 else self._hint(g, actor, lane))
+        if not why and other >= 0:
+            rank = self.by_number[other].rank
+            why = _FAR if rank == g.machine.rank else _FAR_RANK.format(rank)
+        why = why or self._hint(g, actor, lane)
         raise Fault(
             "race",
             f"{WORD[kind]} race on {s.buf.place(at << s.shift)}: {why}",
@@ -232,7 +240,7 @@ class Lifetimes:
         """Record that the blocks of a cluster become resident."""
         for rank, block in enumerate(cluster.blocks):
             resident = _Resident(block, clocks, rank * clocks.padded)
-            self._blocks[block.linear] = self._owners[id(block.smem)] = resident
+            self._blocks[block.key] = self._owners[id(block.smem)] = resident
 
     def touches(self, g: Group, buf: Buffer, lanes: Array) -> None:
         """Check that lanes may access a buffer.
@@ -240,7 +248,7 @@ class Lifetimes:
         If it is shared memory of another block, that block must have started.
         """
         owner = self._owners.get(id(buf))
-        if owner is None or owner.block.linear == g.block_of(0):
+        if owner is None or owner.block.key == g.machine.first + g.block_of(0):
             return
         threads = slice(owner.first, owner.first + g.clocks.cluster.per_block)
         for lane in lanes.tolist():
@@ -259,12 +267,12 @@ class Lifetimes:
         """
         if block.linear != g.block_of(lane):
             actor, time = by or (g.clocks.first + lane, g.clocks.clock)
-            self._blocks[block.linear].arrivals[actor] = (time, number)
+            self._blocks[block.key].arrivals[actor] = (time, number)
 
     def warp_ends(self, g: Group, shadow: Shadow | None) -> None:
         """Record the end of a warp. The last warp of a block ends its shared memory, whose accesses `shadow` holds."""
         clocks = g.clocks
-        mine = self._blocks[g.block_of(0)]
+        mine = self._blocks[g.machine.first + g.block_of(0)]
         for table in (clocks.table, *clocks.extras.values()):
             np.maximum(mine.end, table, out=mine.end)
         own = clocks.first + np.arange(g.lanes)
@@ -282,7 +290,7 @@ class Lifetimes:
         for actor, (time, number) in mine.arrivals.items():
             if time > known[actor]:
                 self._fail(g, mine, actor, number, "arrive at an mbarrier there")
-        del self._blocks[mine.block.linear], self._owners[id(mine.block.smem)]
+        del self._blocks[mine.block.key], self._owners[id(mine.block.smem)]
 
     def _fail(self, g: Group, mine: _Resident, actor: int, number: int, does: str) -> None:
         """Raise the error for an access that may come after the end of its block."""
@@ -345,11 +353,11 @@ class Accesses(Reporter):
         return [Writes(start, s.size, s.shift, s.w_site, place) for start, s in zip(starts, arrays)]
 
     def _shadow(self, buf: Buffer) -> Shadow:
-        s = self.shadows.get(id(buf))
+        s = self.shadows.get(id(buf.root))
         if s is None:
-            self.kept.append(buf)
+            self.kept.append(buf.root)
             shared = buf.name == "shared memory"
-            s = self.shadows[id(buf)] = Shadow(buf, 8) if shared else Shadow.of_global(buf)
+            s = self.shadows[id(buf.root)] = Shadow(buf, 8) if shared else Shadow.of_global(buf.root)
         return s
 
     # -- accesses by threads ------------------------------------------------------------------------------------------
@@ -370,13 +378,16 @@ class Accesses(Reporter):
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
             idx = shadow.granules(off, site.nbytes, site.align)
-            self._check_alias(shadow, idx, lanes, site)
+            self._check_alias(g, shadow, idx, lanes, site)
             if site.constant:
                 self._read_constant(g, shadow, idx, lanes, site)
-                continue
+                if g.machine.ranks == 1:
+                    continue
             if site.copies:
                 self._copy_sources(g, shadow, idx, lanes, self._number(site))
                 continue
+            if site.store and site.order and buf.root.has_signals:
+                self._check_writers(g, shadow, idx, lanes, site)
             self._access(g, shadow, idx, lanes, site.store, self._number(site), strong=(site, off))
             self.flags.access(g, site, buf, off, lanes)
 
@@ -578,11 +589,11 @@ class Accesses(Reporter):
 
         `proxy`: for an access by the asynchronous proxy, the table row in which a write of an actor must be visible.
         """
-        cluster = g.clocks.cluster.number
+        widest = GPU if g.machine.ranks == 1 else SYS
         for i, j in np.argwhere(s.has_strong[idx]).tolist():
             at, lane = int(idx[i, j]), int(lanes[i])
             sort = sorts[i][j] if sorts is not None else None
-            for other, by in s.strong[at].against(sort, cluster, g.block_of(lane), store):
+            for other, by in s.strong[at].against(sort, place_of(g, lane), store, widest):
                 every = np.array(by)
                 n = len(every)
                 known = self._known(
@@ -595,8 +606,26 @@ class Accesses(Reporter):
                 one = by[int(np.flatnonzero(~known)[0])]
                 word = "overwrite" if not other.store else "write" if store else "read"
                 where = -1 if s.w_cluster is None else one.cluster
-                why = _apart(sort, other) if sort is not None else ""
+                why = _apart(sort, other, one.rank != g.machine.rank) if sort is not None else ""
                 self._raise(g, s, at, lane, word, Earlier(where, one.actor, one.time, one.site), why)
+
+    def _check_writers(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+        """Check that a signal has one writer: the last store is ordered before this one, or both add on one rank."""
+        for i, j in np.argwhere(s.has_strong[idx]).tolist():
+            at, lane = int(idx[i, j]), int(lanes[i])
+            for sort, by in s.strong[at].against(None, place_of(g, lane), True):
+                for one in by if sort.store else ():
+                    if site.atomic and one.rank == g.machine.rank:
+                        continue
+                    if not self._knows(g, lane, one.cluster, one.actor, one.time):
+                        other = -1 if one.cluster == g.clocks.cluster.number else one.cluster
+                        raise Fault(
+                            "race",
+                            f"two writers of the signal in {s.buf.place(at << s.shift)}: nothing orders the two "
+                            "stores, so either value may be the last; give each writer a slot of its own",
+                            lane,
+                            notes=(self._note(g, one.actor, one.site, other),),
+                        )
 
     def _check_seen(
         self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]
@@ -625,7 +654,9 @@ class Accesses(Reporter):
         clocks = g.clocks
         s.has_strong[idx] = True
         for lane, row, kinds in zip(lanes.tolist(), idx.tolist(), sorts):
-            by = By(clocks.cluster.number, g.block_of(lane), clocks.first + lane, clocks.clock, number)
+            by = By(
+                clocks.cluster.number, g.block_of(lane), clocks.first + lane, clocks.clock, number, clocks.cluster.rank
+            )
             for at, sort in zip(row, kinds):
                 kept = s.strong.get(at)
                 if kept is None:
@@ -697,12 +728,13 @@ class Accesses(Reporter):
 
     # -- aliasing of arguments ----------------------------------------------------------------------------------------
 
-    def _check_alias(self, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
+    def _check_alias(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
         """Check that modified memory accessed through a noalias argument is accessed through no other pointer."""
         parameter = site.parameter
         if parameter is None or not parameter.in_kernel:
             return
-        if s.through is None or s.changed is None:
+        if s.through is None or s.changed is None or s.through_in != g.machine.first:
+            s.through_in = g.machine.first
             s.through, s.changed = np.zeros(len(s.w_actor), np.int16), np.zeros(len(s.w_actor), np.bool_)
         mine = parameter.number + 2 if "llvm.noalias" in parameter.promises else 1
         before = s.through[idx]
@@ -726,11 +758,12 @@ class Accesses(Reporter):
 
     def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
         """Record an invariant load, and check that nothing writes the memory that it reads."""
-        if s.constant is None:
+        if s.constant is None or s.constant_in != g.machine.first:
             s.constant = np.full(len(s.w_actor), -1, np.int32)
+            s.constant_in = g.machine.first
         s.constant[idx] = self._number(site)
         for at, lane in zip(idx.ravel().tolist(), np.repeat(lanes, idx.shape[1]).tolist()):
-            note = self._written(g, s, at)
+            note = "" if self._precedes_launch(g, s, at) else self._written(g, s, at)
             if note:
                 raise Fault(
                     "race",
@@ -739,6 +772,14 @@ class Accesses(Reporter):
                     lane,
                     notes=(note,),
                 )
+
+    def _precedes_launch(self, g: Group, s: Shadow, at: int) -> bool:
+        """Return True if the last write to a granule is weak and ordered before the group's launch."""
+        before = g.machine.ordered_before
+        if not before or s.has_strong[at] or s.w_cluster is None:
+            return False
+        table = before.get(int(s.w_cluster[at]))
+        return table is not None and bool(s.w_clock[at] <= table[MEMORY, s.w_actor[at]])
 
     def _written(self, g: Group, s: Shadow, at: int) -> str:
         """Describe the last write to a granule, empty if there is none."""
@@ -753,7 +794,7 @@ class Accesses(Reporter):
 
     def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
         """Check that no invariant load has read the memory of a write."""
-        if s.constant is None or (s.constant[idx] < 0).all():
+        if s.constant is None or s.constant_in != g.machine.first or (s.constant[idx] < 0).all():
             return
         i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
         at = int(idx[i, j])
@@ -766,15 +807,15 @@ class Accesses(Reporter):
         )
 
 
-def _apart(sort: Sort, other: Sort) -> str:
+def _apart(sort: Sort, other: Sort, of_two_ranks: bool) -> str:
     """Explain why two unordered strong accesses race."""
     if (sort.start, sort.size) != (other.start, other.size):
         return (
             f"both accesses are strong but cover different bytes ({other.size} bytes at offset {other.start}, "
             f"{sort.size} bytes at offset {sort.start}); access the same bytes, or order the accesses"
         )
-    scopes = ("cta", "cluster", "gpu")
     return (
-        f"both accesses are strong, but their scopes .{scopes[other.scope]} and .{scopes[sort.scope]} do not include "
-        "both threads; use a wider scope, or order the accesses"
+        f"both accesses are strong, but their scopes .{SCOPES[other.scope]} and .{SCOPES[sort.scope]} do not include "
+        f"both threads; {'threads of two GPUs need .sys on both sides' if of_two_ranks else 'use a wider scope'}, or "
+        "order the accesses"
     )

@@ -29,15 +29,17 @@ from cute_dialect.interp.machine.wgmma import operand_units
 from cute_dialect.interp.memory.tensor_map import MAP_BYTES
 from cute_dialect.interp.race.clocks import (
     EXECUTION,
+    FOREVER,
     MEMORY,
     PROXY,
     PROXY_CLUSTER,
     PROXY_GLOBAL,
+    ROWS,
     ClusterClocks,
     Meeting,
     WarpClocks,
 )
-from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Sync
+from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Known, Place, Sync, join, place_of
 from cute_dialect.interp.race.history import REDUCED, WRITTEN, Shadow
 from cute_dialect.interp.race.memory_checks import ASYNC, REDUCTION, Accesses
 from cute_dialect.interp.race.tensor_order import TensorOrder
@@ -69,7 +71,7 @@ class _Release(NamedTuple):
     """A releasing fence of a thread. `known` is the row of times that were ordered before it."""
 
     by: Write
-    block: int
+    place: Place
     scope: int
     known: Array
 
@@ -93,7 +95,7 @@ class MapFences:
         clocks = g.clocks
         for lane in g.mask.idx.tolist():
             by = Write(clocks.cluster.number, clocks.first + lane, clocks.clock)
-            self._releases.append(_Release(by, g.block_of(lane), scope, clocks.of(lane)[MEMORY].copy()))
+            self._releases.append(_Release(by, place_of(g, lane), scope, clocks.of(lane)[MEMORY].copy()))
         clocks.clock += 1
 
     def acquire(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], scope: int) -> None:
@@ -106,16 +108,15 @@ class MapFences:
             if not any(r.covers(write) and self._reaches(g, lane, r, scope) for r in self._releases):
                 return
         by = Write(clocks.cluster.number, clocks.first + lane, clocks.clock)
-        self._acquired.setdefault((id(buf), offset), []).append((writes, by))
+        self._acquired.setdefault((id(buf.root), offset), []).append((writes, by))
 
     def _reaches(self, g: Group, lane: int, release: _Release, scope: int) -> bool:
-        near = release.by.cluster == g.clocks.cluster.number
-        needs = CTA if release.block == g.block_of(lane) else CLUSTER if near else GPU
+        needs = release.place.scope(place_of(g, lane))
         return min(scope, release.scope) >= needs and self._ordered(g, lane, release.by)
 
     def use(self, g: Group, lane: int, buf: Buffer, offset: int, writes: frozenset[Write], note: str) -> None:
         """Check that a copy issued by a lane may read a map. Raises Fault if it may see earlier contents."""
-        for seen, by in self._acquired.get((id(buf), offset), ()):
+        for seen, by in self._acquired.get((id(buf.root), offset), ()):
             if seen == writes and self._ordered(g, lane, by):
                 return
         raise Fault(
@@ -148,9 +149,12 @@ class Monitor(Accesses):
 
     def admit(self, cluster: Cluster) -> None:
         """Record that a cluster becomes resident."""
-        clocks = ClusterClocks(self.clusters, self.machine.threads, [b.linear for b in cluster.blocks])
+        machine = cluster.blocks[0].groups[0].machine
+        clocks = ClusterClocks(self.clusters, machine, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
+        if machine.ordered_before:
+            clocks.log.append((-1, 0, machine.ordered_before))
         cluster.meeting = Meeting()
         for rank, block in enumerate(cluster.blocks):
             for g in block.groups:
@@ -172,6 +176,26 @@ class Monitor(Accesses):
                     late[0].info,
                 )
         self.lifetimes.warp_ends(g, self.shadows.get(id(g.smem)))
+
+    def ordered_after(self, machine: Machine) -> Known:
+        """Return the tables ordered before a launch that follows the one of a machine on its stream.
+
+        They hold all that the clusters of that launch did and knew, visible to all proxies.
+        """
+        parts: list[Known] = [machine.ordered_before]
+        everything: dict[int, Array] = {}
+        for clocks in self.by_number:
+            if clocks.machine is machine:
+                if clocks.columns not in everything:
+                    everything[clocks.columns] = np.full((len(ROWS), clocks.columns), FOREVER, np.int32)
+                parts.append({clocks.number: everything[clocks.columns]})
+                parts += [known for _, _, known in clocks.log if known is not machine.ordered_before]
+        out = dict(join(parts))
+        for number, table in out.items():
+            if (table[PROXY_GLOBAL] < table[MEMORY]).any():
+                out[number] = table = table.copy()
+                np.maximum(table[PROXY_GLOBAL], table[MEMORY], out=table[PROXY_GLOBAL])
+        return out
 
     # -- synchronisation ----------------------------------------------------------------------------------------------
 
@@ -196,17 +220,17 @@ class Monitor(Accesses):
         """Record a fence of the tensormap proxy that acquires maps, given as (lane, address)."""
         for lane, address in maps:
             buf = g.memory.find(address)
-            if buf is not None and id(buf) in self.shadows:
+            if buf is not None and id(buf.root) in self.shadows:
                 offset = address - buf.base
                 self.maps.acquire(g, lane, buf, offset, self._writes(buf, offset), fence.scope)
         g.clocks.clock += 1
 
     def uses_map(self, g: Group, lane: int, buf: Buffer, offset: int) -> None:
         """Record that a copy issued by a lane reads a tensor map."""
-        writes = self._writes(buf, offset) if id(buf) in self.shadows else frozenset[Write]()
+        writes = self._writes(buf, offset) if id(buf.root) in self.shadows else frozenset[Write]()
         if not writes:
             return
-        s = self.shadows[id(buf)]
+        s = self.shadows[id(buf.root)]
         idx = s.span(offset, MAP_BYTES)[None, :]
         self._check_write(g, s, idx, np.array([lane]), False, s.w_actor[idx])
         written = next(note for at in idx[0].tolist() if (note := self._written(g, s, at)))
@@ -214,7 +238,7 @@ class Monitor(Accesses):
 
     def _writes(self, buf: Buffer, offset: int) -> frozenset[Write]:
         """Return the last writes to the bytes of a tensor map."""
-        s = self.shadows[id(buf)]
+        s = self.shadows[id(buf.root)]
         idx = s.span(offset, MAP_BYTES)
         cluster = np.zeros_like(idx) if s.w_cluster is None else s.w_cluster[idx]
         rows = zip(cluster.tolist(), s.w_actor[idx].tolist(), s.w_clock[idx].tolist())
@@ -222,7 +246,7 @@ class Monitor(Accesses):
         strong = {
             Write(by.cluster, by.actor, by.time)
             for at in idx[s.has_strong[idx]].tolist()
-            for _, all_ in s.strong[at].against(None, -1, -1, False)
+            for _, all_ in s.strong[at].against(None, Place(-1, -1), False)
             for by in all_
         }
         return frozenset(weak | strong)
@@ -486,7 +510,7 @@ class Monitor(Accesses):
         """Record that a copy accesses `size`-byte elements of global memory through an argument of the kernel."""
         s = self._shadow(buf)
         if len(offsets):
-            self._check_alias(s, s.elements(offsets, size)[None, :], np.array([lane]), site)
+            self._check_alias(g, s, s.elements(offsets, size)[None, :], np.array([lane]), site)
 
     def _copy_reads(self, g: Group, lane: int, s: Shadow, idx: Array, info: OpInfo, bar: MBarrier | None) -> None:
         if bar is not None:

@@ -119,9 +119,9 @@ class TensorOrder:
         self._before: dict[tuple[int, int], list[int]] = {}
         # (cluster, column of a thread) → rows MEMORY and EXECUTION at its last after_thread_sync fence
         self._after: dict[tuple[int, int], Array] = {}
-        self._accesses: dict[int, list[Access]] = {}  # by the linear number of the block, which runs once
+        self._accesses: dict[int, list[Access]] = {}  # by the key of the block, which runs once
         self._issued: dict[tuple[int, int], int] = {}
-        self._allocations: dict[int, TensorEvent] = {}  # last allocation of each block, by its linear number
+        self._allocations: dict[int, TensorEvent] = {}  # last allocation of each block, by its key
 
     # -- fences and completion ----------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class TensorOrder:
 
     def _check_alloc(self, g: Group, block: Block, event: TensorEvent) -> None:
         """Check that an allocation is ordered after the previous one of the block. Raises Fault."""
-        last, self._allocations[block.linear] = self._allocations.get(block.linear), event
+        last, self._allocations[block.key] = self._allocations.get(block.key), event
         if last is None or last.first == event.first:
             return
         columns = [last.first + lane for lane in last.lanes]
@@ -213,7 +213,7 @@ class TensorOrder:
             )
 
     def _remember(self, block: Block, new: Access) -> None:
-        before = self._accesses.get(block.linear, [])
+        before = self._accesses.get(block.key, [])
         e = new.event
         if new.writes:
             left = [a for a in before if a.event is e or not new.rect.covers(a.rect)]
@@ -224,10 +224,10 @@ class TensorOrder:
                 if a.writes or a.rect != new.rect or a.event is e or e.actor < 0 or a.event.actor != e.actor
             ]
         left.append(new)
-        self._accesses[block.linear] = left
+        self._accesses[block.key] = left
 
     def _check(self, g: Group, block: Block, new: Access) -> None:
-        for old in self._accesses.get(block.linear, ()):
+        for old in self._accesses.get(block.key, ()):
             if old.event is new.event or not (old.writes or new.writes):
                 continue
             common = old.rect.overlap(new.rect)

@@ -408,12 +408,21 @@ def _by_annotation(value: Any, annotation: Any, label: str) -> Spec | None:
             f"argument '{label}' must be an array, got {_what(value)}",
             hint="convert it with numpy.asarray(…, dtype=…)",
         )
+    for kind, where in _OF_RANKS:
+        if _is_called(annotation, kind) and type(value) is not annotation:
+            raise KernelTypeError(
+                "F122", f"argument '{label}' must be a cute.{kind}, got {_what(value)}", hint=f"pass {where}.on(rank)"
+            )
     if is_int_tuple(annotation) and isinstance(value, tuple | list | int):
         return _int_tuple(value, label)
     pointer = annotation.args[0] if isinstance(annotation, _Subscripted) else None
     if _is_pointer(annotation) and not isinstance(value, RuntimePointer):
         return _pointer(value, pointer, label)
     return None
+
+
+_OF_RANKS = (("Symmetric", "world.symmetric(shape, dtype)"), ("Signals", "world.signals(slots)"))
+"""Annotations of arguments of several GPUs, and how to make a value for them on the CPU."""
 
 
 def _is_pointer(annotation: object) -> bool:

@@ -33,7 +33,8 @@ INNER_LAYERS = {
     ),
     "lang": (
         "tracing", "values", "rewrite", "control", "machine", "calls", "nvgpu", "arch", "math", "runtime",
-        "utils", "hopper", "blackwell", "blockscaled", "pipeline", "compat", "cuda", "extras", "testing", "torch",
+        "utils", "hopper", "blackwell", "blockscaled", "pipeline", "ranks", "compat", "cuda", "extras", "testing",
+        "torch",
     ),
     "op": (
         "errors", "signature_types", "keywords", "arrays", "epilogue", "problems", "select", "execute",

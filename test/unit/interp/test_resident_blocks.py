@@ -27,9 +27,14 @@ def wait_kernel(flag: cute.Tensor, out: cute.Tensor, sets: cute.Constexpr, waits
 
 @cute.jit
 def wait(
-    flag: cute.Tensor, out: cute.Tensor, sets: cute.Constexpr, waits: cute.Constexpr = 0,
-    together: cute.Constexpr = False, blocks: cute.Constexpr = BLOCKS, threads: cute.Constexpr = 32,
-):  # fmt: skip
+    flag: cute.Tensor,
+    out: cute.Tensor,
+    sets: cute.Constexpr,
+    waits: cute.Constexpr = 0,
+    together: cute.Constexpr = False,
+    blocks: cute.Constexpr = BLOCKS,
+    threads: cute.Constexpr = 32,
+):
     wait_kernel(flag, out, sets, waits).launch(grid=blocks, block=threads, cooperative=together)
 
 

@@ -1,0 +1,104 @@
+"""Streams of several ranks: order of their launches, barriers, reports, resident blocks and unsupported options."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cute_dialect.lang as cute
+from cute_dialect.interp import InterpError, RunOptions
+from cute_dialect.interp.exec.ranks import World
+from cute_dialect.runtime.call_options import SCHEDULES
+
+
+@cute.kernel
+def copy_kernel(x: cute.Symmetric, out: cute.Tensor, writes: cute.Constexpr[bool], reads: cute.Constexpr[bool]):
+    """Write this rank's x, or read that of the next rank."""
+    t = cute.arch.thread_idx().x
+    if writes:
+        x.local[t] = x.rank + 1
+    if reads:
+        out[t] = x.peer((x.rank + 1) % x.ranks)[t]
+
+
+@cute.jit
+def copy(x: cute.Symmetric, out: cute.Tensor, writes: cute.Constexpr[bool], reads: cute.Constexpr[bool]):
+    copy_kernel(x, out, writes, reads).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_only_a_barrier_orders_calls_of_two_ranks(schedule: str) -> None:
+    for barrier in (True, False):
+        out = np.zeros((2, 32), np.int32)
+        with cute.testing.ranks(2, schedule=schedule) as world:
+            x = world.symmetric(32, cute.Int32, name="x", unwritten=True)
+            world.run(lambda rank, x=x, out=out: copy(x.on(rank), out[rank], True, False))
+            if barrier:
+                world.barrier()
+                reports = world.run(lambda rank, x=x, out=out: copy(x.on(rank), out[rank], False, True))
+                assert (out == [[2], [1]]).all()
+                assert [(r.launches, r.blocks, r.loads, r.stores) for r in reports] == [(1, 1, 64, 32)] * 2
+                assert reports[0].lane_ops == reports[1].lane_ops > 0
+                continue
+            with pytest.raises(InterpError, match=r"read-after-write race on 'x' of rank .*on rank") as e:
+                world.run(lambda rank, x=x, out=out: copy(x.on(rank), out[rank], False, True))
+            assert e.value.rank is not None and f"of rank {e.value.rank}" in str(e.value)
+
+
+@cute.kernel
+def add_kernel(a: cute.Tensor, b: cute.Tensor):
+    t = cute.arch.thread_idx().x
+    b[31 - t] = a[t] + 1
+
+
+@cute.jit
+def add(a: cute.Tensor, b: cute.Tensor):
+    add_kernel(a, b).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_calls_of_one_rank_are_ordered(schedule: str) -> None:
+    """Each call reads what another thread wrote in the call before, and overwrites what it read."""
+    arrays = np.zeros((3, 2, 32), np.int32)
+
+    def calls(rank: int) -> None:
+        for i in range(4 + rank):
+            add(arrays[rank, i % 2], arrays[rank, 1 - i % 2])
+
+    with cute.testing.ranks(3, schedule=schedule) as world:
+        reports = world.run(calls)
+    assert [r.launches for r in reports] == [4, 5, 6]
+    assert [int(arrays[r].max()) for r in range(3)] == [4, 5, 6]
+
+
+def test_a_call_after_the_world_runs_at_once() -> None:
+    a, b = np.zeros(32, np.int32), np.zeros(32, np.int32)
+    with cute.testing.ranks(1) as world:
+        assert world.run(lambda rank: None)[0].blocks == 0
+    add(a, b, device="cpu")
+    assert (b == 1).all()
+
+
+def test_unsupported_options() -> None:
+    for options in ({"blocks": "0"}, {"reports": ("banks",)}, {"schedule": "replay:0"}):
+        with pytest.raises(InterpError, match="ranks support neither"):
+            World(2, RunOptions(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_signals_have_the_scope_of_the_system_in_ptx() -> None:
+    @cute.kernel
+    def kernel(s: cute.Signals):
+        s.set(0, 0, 1)
+        s.add(0, 0)
+        s.wait(0, 0, 1, then="tma")
+
+    @cute.jit
+    def run(s: cute.Signals):
+        kernel(s).launch(grid=1, block=32)
+
+    with cute.testing.ranks(2) as world:
+        ptx = cute.compile(run, world.signals().on(0)).ptx
+    assert "st.release.sys.global.b64" in ptx and "ld.acquire.sys.global.b64" in ptx
+    assert "fence.proxy.async.global" in ptx and "multimem" not in ptx
+    assert "release.sys.global.add" in ptx
