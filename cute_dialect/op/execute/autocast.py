@@ -24,6 +24,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -69,6 +70,8 @@ def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array
     if found is None or flag("CUTE_OP_CHECK", False):
         return compute()
     how, tensors = found
+    if needs_gradients(*tensors):
+        return compute()
     done = _KNOWN.again(how, *tensors)
     return _KNOWN.recorded(how, tensors, compute) if done is None else done
 

@@ -75,6 +75,52 @@ def test_types_and_values_are_those_of_torch(name: str, first: Any) -> None:
     torch.testing.assert_close(found, want, rtol=2e-2, atol=2e-2)
 
 
+def biased(q: Any, k: Any, v: Any, bias: Any, **run: Any) -> Any:
+    return op.flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: s + bias[h, j], **run)
+
+
+QKV = ((1, 2, 20, 32),) * 3
+CASTS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], int]] = {
+    "mm": (lambda a, b, c, **k: op.mm(a, b, bias=c, **k), ((24, 32), (32, 40), (40,)), 2),
+    "bmm": (op.bmm, ((2, 12, 32), (2, 32, 40)), 2),
+    "linear": (lambda x, w, b, **k: op.linear(x, w, b, "gelu", **k), ((24, 32), (40, 32), (40,)), 2),
+    "conv2d": (op.conv2d, ((2, 16, 6, 6), (16, 16, 3, 3), (16,)), 2),
+    "grouped_mm": (lambda a, b, **k: op.grouped_mm(a, b, OFFS, **k), ((24, 32), (2, 32, 40)), 2),
+    "linear_cross_entropy": (lambda x, w, **k: op.linear_cross_entropy(x, w, TARGET, **k), ((24, 32), (40, 32)), 2),
+    "attention": (lambda q, k, v, **n: op.attention(q, k, v, causal=True, **n), QKV, 3),
+    "mask": (lambda q, k, v, m, **n: op.attention(q, k, v, mask=m, **n), (*QKV, (1, 2, 20, 20)), 4),
+    "sinks": (lambda q, k, v, s, **n: op.attention(q, k, v, sinks=s, **n), (*QKV, (2,)), 3),
+    "flex_attention": (biased, (*QKV, (2, 20)), 3),
+}  # fmt: skip
+"""Functions, shapes of their tensors, and the number of tensors that autocast converts."""
+
+MIXED = {
+    "f32": (torch.float32,) * 4,
+    "mixed": (torch.float32, torch.bfloat16, torch.float16, torch.float32),
+    "f16": (torch.float16,) * 3 + (torch.float32,),
+}
+
+
+@pytest.mark.end_to_end
+@pytest.mark.sample("mixed-mask", "mixed-mm")
+@pytest.mark.parametrize("name", CASTS)
+@pytest.mark.parametrize("types", MIXED)
+def test_gradients_are_those_of_explicit_conversions(types: str, name: str) -> None:
+    """Results and gradients have the same bits, and gradients the types of the arguments."""
+    torch.manual_seed(3)
+    call, shapes, count = CASTS[name]
+    ours = [torch.randn(s).to(t).requires_grad_() for s, t in zip(shapes, MIXED[types])]
+    theirs = [t.detach().clone().requires_grad_() for t in ours]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = call(*ours, **CPU)
+    want = call(*[t.to(torch.bfloat16) if i < count else t for i, t in enumerate(theirs)], **CPU)
+    assert found.dtype == want.dtype and torch.equal(found, want)
+    grad = torch.randn(want.shape).to(want.dtype)
+    gradients = (torch.autograd.grad(y, x, grad) for y, x in ((found, ours), (want, theirs)))
+    for x, y, t in zip(*gradients, ours, strict=True):
+        assert x.dtype == t.dtype and torch.equal(x, y)
+
+
 @pytest.mark.slow
 def test_unconverted_arguments() -> None:
     """Types other than f32 and 16-bit floats, and calls with ``out``, are not converted."""
