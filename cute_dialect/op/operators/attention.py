@@ -38,7 +38,7 @@ from cute_dialect.op.operators.attention_matmuls import (
     empty_gradients,
     gradients_by_matmuls,
 )
-from cute_dialect.op.problems.attention import LAYOUTS
+from cute_dialect.op.problems.attention import LAYOUTS, Form
 from cute_dialect.op.torch.registry import CUTE
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -82,7 +82,7 @@ def gradients_by_kernels(
     ordered = torch.are_deterministic_algorithms_enabled() if mask.deterministic is None else mask.deterministic
     longest = mask.longest if begins_q is begins_k else mask.longest_keys
     problem = AttentionBackwardProblem(form, grad_lse is not None, ordered, longest, ("mask",) if of_bias else ())
-    if of_bias and ordered:
+    if of_bias and ordered and not _has_each_score(saved.bias, form):
         return None
     results = empty_gradients(q, k, v, mask.layout)
     if begins_q is not None:  # padding rows have no gradient
@@ -91,6 +91,11 @@ def gradients_by_kernels(
     sinks = None if saved.sinks is None else _gradient_of_sinks(saved.sinks, made.stats)
     bias = made.sums["mask"].to(saved.bias.dtype) if of_bias and saved.bias is not None else None
     return Gradients(*results, sinks, bias)
+
+
+def _has_each_score(bias: Tensor | None, f: Form) -> bool:
+    """Return True if a mask has an element for each score, so that its gradient has no sums, whose order matters."""
+    return bias is not None and not f.packed and bias.numel() == f.batch * f.heads * f.queries * f.keys
 
 
 def _gradient_of_sinks(sinks: Tensor, stats: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from attention_gradients import Call, exact, inputs  # noqa: E402
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.kernels.attention.backward_config import BackwardConfig  # noqa: E402
+from cute_dialect.op.execute.array_call import RowCall  # noqa: E402
 from cute_dialect.op.execute.attention_backward import (  # noqa: E402
     BACKWARD_OTHERS,
     GRADIENTS,
@@ -71,6 +73,9 @@ FEATURES: dict[str, dict[str, Any]] = {
         "right": 20,
     },
     "sinks, packed": {"sinks": torch.randn(2), "packed": True},
+    "a bias for each score, in a fixed order": {
+        "bias": torch.randn(2, 2, 70, 100), "softcap": 1.5, "causal": "top_left", "of_bias": True, "deterministic": True
+    },
 }  # fmt: skip
 
 
@@ -103,6 +108,32 @@ def test_functions_of_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         if x is not None and y is not None:
             assert x.dtype == y.dtype and x.shape == y.shape
             assert float((x.float() - y.float()).norm()) < 1e-3 * float(y.float().norm())
+
+
+@pytest.mark.slow
+def test_gradients_of_a_mask_in_a_fixed_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have the same bits under all schedules, with blocks that share queries."""
+    torch.manual_seed(2)
+    q, k, v, bias = (torch.randn(shape).half() for shape in ((1, 2, 70, 64), *[(1, 1, 200, 64)] * 2, (1, 2, 70, 200)))
+    mask = Mask("", -1, -1, None, "bhsd", None, deterministic=True)
+    out, lse = attention_of(Saved(q, k, v, None, None, q, torch.empty(0), bias=bias), mask)
+    saved, grad = Saved(q, k, v, None, None, out, lse, bias=bias), torch.randn_like(out)
+    found: list[Any] = []
+    for schedule in ("round-robin", "adversarial", "reverse", "random"):
+        monkeypatch.setattr(operators, "RowCall", partial(RowCall, run={"schedule": schedule, "seed": 5}))
+        found.append(gradients_by_kernels(saved, grad, None, mask, True, "cpu"))
+    for x in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(x, found[0]) if a is not None)
+    assert found[0].bias is not None
+
+
+@pytest.mark.parametrize("shape", [(70, 100), (2, 1, 70, 100), (2, 2, 1, 100), (2, 2, 70, 1)])
+def test_gradients_of_shared_masks_in_a_fixed_order(shape: tuple[int, ...]) -> None:
+    """Kernels would add the gradients of scores that share an element of the mask in any order."""
+    q, k = torch.randn(2, 2, 70, 64).half(), torch.randn(2, 2, 100, 64).half()
+    saved = Saved(q, k, k, None, None, q, torch.zeros(2, 2, 70), bias=torch.zeros(shape))
+    mask = Mask("", -1, -1, None, "bhsd", None, deterministic=True)
+    assert gradients_by_kernels(saved, q, None, mask, True, "cpu") is None
 
 
 Q, LSE = torch.zeros(1, 2, 8, 64).half(), torch.zeros(1, 2, 8)
