@@ -8,13 +8,19 @@ Errors are shortened in three places:
 - in ``_render_traceback_``, which IPython and Jupyter call to print an error.
 
 Only subclasses of ``CuteError`` are shortened. Any other error is a bug of this package or the user's own error, and
-keeps all its frames. ``CUTE_TRACEBACK=full`` disables all three.
+keeps all its frames. An exception is an error of ``torch.compile`` that reports an error of ``cute_dialect.op``: a
+program that ends with it prints the error of ``op``, with the lines that ``torch.compile`` traced.
+
+``CUTE_TRACEBACK=full`` disables all of this.
 """
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import sys
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from cute_dialect.errors import CuteError, OpError
@@ -77,7 +83,10 @@ def install() -> None:
         return
 
     def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-        if isinstance(error, CuteError) and not is_full():
+        traced = None if isinstance(error, CuteError) or is_full() else _refused_in_a_graph(error)
+        if traced is not None:
+            error, kind, traceback = traced, type(traced), traced.__traceback__
+        elif isinstance(error, CuteError) and not is_full():
             shorten(error)
             traceback = error.__traceback__
             error.shown_lines = _lines(traceback)
@@ -87,6 +96,56 @@ def install() -> None:
     sys.excepthook = hook
     CuteError._render_traceback_ = _lines_for_ipython  # pyright: ignore[reportAttributeAccessIssue]
     OpError.hides_frames = lambda caught: isinstance(caught.value, OpError) and not is_full()
+
+
+_REFUSED = re.compile(r"raised exception (\w+)\((.*)\)$", re.MULTILINE)
+"""The words in which ``torch.compile`` reports an exception that traced code raises."""
+
+
+def _refused_in_a_graph(error: BaseException) -> OpError | None:
+    """Return the error of ``op`` that an error of ``torch.compile`` reports, with the user's frames, or None."""
+    if not type(error).__module__.startswith("torch._dynamo."):
+        return None
+    at: BaseException | None = error
+    seen: set[int] = set()
+    traced = list(getattr(error, "real_stack", None) or ())
+    while at is not None and id(at) not in seen and not isinstance(at, OpError):
+        seen.add(id(at))
+        named = _REFUSED.search(str(at))
+        if named is not None:
+            is_ours = any(x.filename.startswith(PACKAGE) for x in traced)
+            at = _error_named(named[1], named[2]) if is_ours else None
+            break
+        at = at.__cause__ or at.__context__
+    if not isinstance(at, OpError):
+        return None
+    at.__cause__, at.__context__, at.__traceback__ = None, None, user_frames(error.__traceback__)
+    at.add_note("torch.compile traced:")
+    for x in [x for x in traced if not _is_hidden(x.filename)]:
+        at.add_note(f'  File "{x.filename}", line {x.lineno}, in {x.name}\n    {x.line}')
+    at.add_note("CUTE_TRACEBACK=full shows the error of torch.compile.")
+    return at
+
+
+def _error_named(name: str, message: str) -> OpError | None:
+    """Return an error of a class of this package with a message, given as a literal of Python."""
+    kind = next((x for x in _subclasses(OpError) if x.__name__ == name), None)
+    try:
+        text = ast.literal_eval(message)
+    except (SyntaxError, ValueError):
+        return None
+    return kind(text) if kind is not None and isinstance(text, str) else None
+
+
+def _subclasses(kind: type[OpError]) -> Iterator[type[OpError]]:
+    for x in kind.__subclasses__():
+        yield x
+        yield from _subclasses(x)
+
+
+def _is_hidden(file: str) -> bool:
+    """Return True for a file of this package or of a library."""
+    return file.startswith((PACKAGE, "<frozen", _STANDARD)) or "site-packages" in file or "dist-packages" in file
 
 
 def _lines_for_ipython(error: CuteError, *_: object) -> list[str]:

@@ -180,3 +180,70 @@ def test_foreign_errors_are_not_changed(tmp_path: Path) -> None:
     path.write_text("from cute_dialect.algebra import Layout\nLayout.no_such_name(3)\n")
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert "AttributeError" in done.stderr and "bug.py" in done.stderr
+
+
+class Reported(RuntimeError):
+    """An error of torch.compile, with the stack of the traced code."""
+
+    def __init__(self, message: str, *files: str) -> None:
+        super().__init__(message)
+        self.real_stack = [traceback.FrameSummary(file, 7, "f", line="op.mm(a, b)") for file in files]
+
+
+Reported.__module__ = "torch._dynamo.exc"
+OURS = str(op.__file__)
+
+
+def shown(error: BaseException, capsys: pytest.CaptureFixture[str]) -> str:
+    try:
+        raise error
+    except BaseException as e:
+        sys.excepthook(type(e), e, e.__traceback__)
+    return capsys.readouterr().err
+
+
+def test_a_refusal_in_a_graph_is_shown_as_in_an_eager_call(capsys: pytest.CaptureFixture[str]) -> None:
+    traced = Reported('Observed\n  raised exception ShapeError("mm: b\'s shape\\nis wrong")\n\nmore', "user.py", OURS)
+    text = shown(traced, capsys)
+    assert "cute_dialect.op.errors.ShapeError: mm: b's shape\nis wrong\n" in text
+    assert 'torch.compile traced:\n  File "user.py", line 7, in f\n    op.mm(a, b)\n' in text
+    assert "Observed" not in text and OURS not in text
+    wrapped = Reported("RuntimeError when making fake tensor call", "user.py")
+    wrapped.__cause__ = op.DtypeError("mm: a has dtype i64")
+    text = shown(wrapped, capsys)
+    assert "DtypeError: mm: a has dtype i64\n" in text and "fake tensor" not in text and "user.py" in text
+
+
+def test_other_errors_of_graphs_are_not_changed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, words = "raised exception ShapeError('of the user')", "raised exception ShapeError('mm: b')"
+    assert f"Reported: {mine}" in shown(Reported(mine, "user.py"), capsys)
+    assert "Reported: raised exception KeyError" in shown(Reported("raised exception KeyError('a')", OURS), capsys)
+    assert "Reported: raised exception" in shown(Reported("raised exception ShapeError(x + 1)", OURS), capsys)
+    wrapped = RuntimeError("not torch's")
+    wrapped.__cause__ = op.DtypeError("mm: a has dtype i64")
+    assert "RuntimeError: not torch's" in shown(wrapped, capsys)
+    monkeypatch.setenv("CUTE_TRACEBACK", "full")
+    assert f"Reported: {words}" in shown(Reported(words, OURS), capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ('op.mm(a, a, device="cpu")', "ShapeError: mm: cannot multiply shapes (8, 16) and (8, 16); pass (M, K)"),
+        ('op.softmax(a, dim=0, device="cpu")', "ShapeError: softmax: dim=0 is not the last dimension"),
+        ('op.mm(a, device="cpu")', "ArgumentError: mm() needs an argument 'b'"),
+    ],
+)
+def test_refusals_of_torch_compile(call: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(
+        f"import torch\nfrom cute_dialect import op\n\n\ndef f(a):\n    return {call}\n\n\n"
+        'torch.compile(f, fullgraph=True, backend="eager")(torch.ones(8, 16))\n'
+    )
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) <= 10, done.stderr
+    assert f"cute_dialect.op.errors.{message}" in done.stderr and f"    return {call}" in done.stderr
