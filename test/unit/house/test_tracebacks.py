@@ -203,6 +203,7 @@ def shown(error: BaseException, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_a_refusal_in_a_graph_is_shown_as_in_an_eager_call(capsys: pytest.CaptureFixture[str]) -> None:
+    assert op.ShapeError.__name__ == "ShapeError"  # loads the class, as code that raises it does
     traced = Reported('Observed\n  raised exception ShapeError("mm: b\'s shape\\nis wrong")\n\nmore', "user.py", OURS)
     text = shown(traced, capsys)
     assert "cute_dialect.op.errors.ShapeError: mm: b's shape\nis wrong\n" in text
