@@ -75,6 +75,7 @@ slow: $(VENV)/.test  ## fuzzing, and random cases against independent oracles; m
 	$(BIN)/python test/oracle/target_grid.py
 	$(BIN)/python test/oracle/mutants.py --share $$($(BIN)/python -c 'print(min(1, 0.05 * $(FUZZ)))') --seed $(SEED)
 	$(BIN)/python test/oracle/value_mutants.py
+	$(BIN)/python test/oracle/rank_mutants.py --missed
 	$(BIN)/python test/oracle/attention_fuzz.py --assemble
 	$(BIN)/python test/oracle/algebra_fuzz.py $(call drawn,1000)
 	$(BIN)/python test/oracle/file_fuzz.py $(call drawn,2000)
