@@ -326,6 +326,8 @@ class _Extractor:
             "smem": flat[10],
             "args": groups[11],
         }
+        if abi.PREFERRED_CLUSTER in attributes:
+            record["preferred_cluster"] = _ints(attributes[abi.PREFERRED_CLUSTER])
         types = getattr(attributes.get("cute.args"), "data", None)
         if types is not None:
             record["types"] = [str(t.data) for t in types]

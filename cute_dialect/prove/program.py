@@ -25,6 +25,7 @@ from cute_dialect.interp.types import round_up
 from cute_dialect.prove.attributes import integers_of
 from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, multicast_mask, signals
 from cute_dialect.prove.verdict import NotProved
+from cute_dialect.runtime.abi import PREFERRED_CLUSTER
 
 _BOX = re.compile(r"tma_\w+<(\w+), box = \(([\d, ]+)\)")
 _MOVES = ("llvm.extractvalue", "llvm.insertvalue")
@@ -117,6 +118,8 @@ class Program:
         if not self.threads or self.threads % 32:
             raise NotProved(f"the block has {self.threads or 'an unknown number of'} threads; whole warps are needed")
         self.warps = self.threads // 32
+        if integers_of(kernel, PREFERRED_CLUSTER):
+            raise NotProved("clusters of two sizes are not modelled")
         self.blocks, *more = integers_of(kernel, "nvvm.cluster_dim") or [1]
         if prod(more) > 1:
             raise NotProved("clusters of several dimensions are not modelled")

@@ -24,7 +24,24 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["AbiError", "Scalar", "Struct", "Type", "Value", "nested", "pack_scalar", "parse_type", "zero"]
+__all__ = [
+    "MERGED_SMEM",
+    "PREFERRED_CLUSTER",
+    "AbiError",
+    "Scalar",
+    "Struct",
+    "Type",
+    "Value",
+    "nested",
+    "pack_scalar",
+    "parse_type",
+    "zero",
+]
+
+MERGED_SMEM = "cute.merged_smem"
+"""Attribute of a kernel: the two sides of each ``scf.if`` have the same shared memory."""
+PREFERRED_CLUSTER = "cute.preferred_cluster"
+"""Attribute of a kernel and of its launch: the larger of two sizes of clusters, in blocks."""
 
 Value: TypeAlias = "int | float | bytes | tuple[Value, ...]"
 """Run-time value of a lowered type: a number, or a tuple with one entry per struct member."""

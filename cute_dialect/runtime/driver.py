@@ -252,6 +252,9 @@ class Driver:
         if shape.cluster is not None:
             size = new("CLUSTER_DIMENSION").clusterDim
             size.x, size.y, size.z = shape.cluster
+        if shape.preferred_cluster is not None:  # CUDA 12.8 and later
+            size = new("PREFERRED_CLUSTER_DIMENSION").preferredClusterDim
+            size.x, size.y, size.z = shape.preferred_cluster
         if shape.cooperative:
             new("COOPERATIVE").cooperative = 1
         if shape.pdl:

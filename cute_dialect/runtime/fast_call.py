@@ -298,7 +298,9 @@ def address_call(ready: Ready, arguments: int) -> Callable[..., None]:
 
 
 def _native_launch(extension: Any, ready: Ready, arguments: int) -> Callable[..., None] | None:
-    """Return a launch in C++, or None if the driver's function has no address or the launch is too large."""
+    """Return a launch in C++, or None if it does not support the launch, or the driver's function has no address."""
+    if any(plan.shape.preferred_cluster for plan in ready.plans):
+        return None
     launch, longest = ready.launch_address, max([arguments, *[len(plan.packed.buffers) for plan in ready.plans]])
     if not launch or longest > _NATIVE_ARGUMENTS:
         return None

@@ -77,6 +77,8 @@ class LaunchShape(NamedTuple):
         smem: dynamic shared memory per block, in bytes.
         cluster: blocks per cluster along x, y and z; ``None`` uses the cluster of the kernel, by default one block.
         cooperative: all blocks are resident at once, so they may wait for each other.
+        preferred_cluster: a larger size, of which ``cluster`` is a divisor. The GPU groups blocks into clusters of
+            this size where they fit, and the other blocks into clusters of the smaller one. ``None`` for one size.
         pdl: programmatic dependent launch: may start before the previous launch on the stream ends, and waits for it
             with ``griddepcontrol.wait``.
     """
@@ -87,6 +89,7 @@ class LaunchShape(NamedTuple):
     cluster: Dim3 | None = None
     cooperative: bool = False
     pdl: bool = False
+    preferred_cluster: Dim3 | None = None
 
 
 # --------------------------------------------------------------------------------------------------------------- floats
@@ -455,7 +458,7 @@ class _Evaluator:
             x, y, z = (self.number(self.values[r]) for r in cast("list[int]", record[key]))
             return x, y, z
 
-        smem = record["smem"]
+        smem, preferred = record["smem"], cast("list[int] | None", record.get("preferred_cluster"))
         return Launch(
             kernel=cast(str, record["kernel"]),
             variants=tuple(cast("list[str]", record["variants"])),
@@ -466,6 +469,7 @@ class _Evaluator:
                 cluster=three("cluster") if record["cluster"] is not None else None,
                 cooperative=bool(record["cooperative"]),
                 pdl=bool(record["pdl"]),
+                preferred_cluster=cast("Dim3 | None", preferred and tuple(preferred)),
             ),
             args=tuple(self.values[r] for r in cast("list[int]", record["args"])),
             number=number,

@@ -223,7 +223,7 @@ class CompiledModule:
                 function = gpu.get_function(self._loaded(gpu, device, plan.module, plan.kernel), plan.kernel)
                 self._functions[key] = function
             entry = next(k for k in self.manifest["kernels"] if k["name"] == plan.kernel)
-            cluster = entry["cluster"] or plan.shape.cluster
+            cluster = plan.shape.preferred_cluster or entry["cluster"] or plan.shape.cluster
             if cluster and prod(cluster) > cuda.PORTABLE_CLUSTER and key not in self._large:
                 gpu.allow_large_cluster(function)
                 self._large.add(key)

@@ -821,9 +821,10 @@ def _plan(
             raise LaunchError(
                 f"@{kernel['name']} is compiled for clusters of {own}, the host function requests {cluster}"
             )
-        for size, g, axis in zip(own or cluster or (1, 1, 1), grid, "xyz"):
+        whole = (shape.preferred_cluster if shape is not None else None) or own or cluster or (1, 1, 1)
+        for size, g, axis in zip(whole, grid, "xyz"):
             if g % max(1, size):
-                raise LaunchError(f"grid {grid} is not a multiple of the cluster {own or cluster} in {axis}")
+                raise LaunchError(f"grid {grid} is not a multiple of the cluster {whole} in {axis}")
         return Plan(
             kernel["name"],
             kernel["module"],

@@ -287,7 +287,7 @@ _LAUNCH = record(
         "smem": nullable(_REGISTER),
         "args": _REGISTERS,
     },
-    {"types": list_of(text())},
+    {"types": list_of(text()), "preferred_cluster": list_of(integer(1, DEFAULT_TARGET.opt_in_cluster), 3)},
 )
 
 _HOST = record(

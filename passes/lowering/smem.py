@@ -10,7 +10,7 @@ and type of the tensor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i8, i64
@@ -22,6 +22,7 @@ from cute_dialect.dialect.shared_memory import MAX_SMEM, SMEM_BASE_ALIGN, storag
 from cute_dialect.ir.editing import all_ops
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.types import lowered, pointer
+from cute_dialect.runtime.abi import MERGED_SMEM
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
 
@@ -82,19 +83,10 @@ def smem_layout(function: Operation) -> SmemLayout:
     name = {**function.attributes, **function.properties}["sym_name"]
     assert isinstance(name, StringAttr)
     buffers: list[Buffer] = []
-    at, align, has_base = 0, 1, False
-    for op in all_ops(function):
-        if op.name == "cute.smem_base":
-            has_base = True
-        if op.name != "cute.memref.alloc_smem":
-            continue
-        t = op.results[0].type
-        assert isinstance(t, MemRefType)
-        at = _round_up(at, t.alignment)
-        size = storage_bytes(t)
-        buffers.append(Buffer(op, at, size, t.alignment))
-        at += size
-        align = max(align, t.alignment)
+    merges = MERGED_SMEM in function.attributes
+    at = _lay_out(function.regions, 0, buffers, merges=merges)
+    has_base = any(op.name == "cute.smem_base" for op in all_ops(function))
+    align = max([1, *[b.align for b in buffers]])
     layout = SmemLayout(name.data, tuple(buffers), at, align, has_base)
     if at > MAX_SMEM:
         listed = ", ".join(f"%{_name(b.op, i)} {b.size} bytes" for i, b in enumerate(buffers))
@@ -103,6 +95,32 @@ def smem_layout(function: Operation) -> SmemLayout:
             function,
         )
     return layout
+
+
+def _lay_out(regions: Sequence[Region], at: int, buffers: list[Buffer], *, merges: bool) -> int:
+    """Append the buffers of regions from an offset on, and return the offset of the end.
+
+    With ``merges``, the regions of an ``scf.if`` begin at the same offset, because a block runs one of them.
+    """
+    start = end = at
+    is_branch = merges and len(regions) == 2 and _is_branch(regions[0])
+    for region in regions:
+        at = start if is_branch else end
+        for block in region.blocks:
+            for op in block.ops:
+                if op.name == "cute.memref.alloc_smem":
+                    t = op.results[0].type
+                    assert isinstance(t, MemRefType)
+                    buffers.append(Buffer(op, _round_up(at, t.alignment), storage_bytes(t), t.alignment))
+                    at = buffers[-1].offset + buffers[-1].size
+                at = _lay_out(op.regions, at, buffers, merges=merges) if op.regions else at
+        end = max(end, at)
+    return end
+
+
+def _is_branch(region: Region) -> bool:
+    parent = region.parent_op()
+    return parent is not None and parent.name == "scf.if"
 
 
 def _name(op: Operation, number: int) -> str:
@@ -168,16 +186,30 @@ def _described(layout: SmemLayout) -> Attribute:
         [
             DictionaryAttr(
                 {
-                    "name": StringAttr(b.op.results[0].name_hint or ""),
+                    "name": StringAttr(name),
                     "segment": StringAttr(segment),
-                    "offset": IntegerAttr(b.offset, i64),
-                    "bytes": IntegerAttr(b.size, i64),
-                    "type": StringAttr(str(b.op.results[0].type)),
+                    "offset": IntegerAttr(offset, i64),
+                    "bytes": IntegerAttr(size, i64),
+                    "type": StringAttr(t),
                 }
             )
-            for b in layout.buffers
+            for name, offset, size, t in _apart(layout.buffers)
         ]
     )
+
+
+def _apart(buffers: Sequence[Buffer]) -> list[tuple[str, int, int, str]]:
+    """Return name, offset, size and type of each buffer.  Those that share bytes are one entry without a type."""
+    found: list[tuple[str, int, int, str]] = []
+    for i, b in sorted(enumerate(buffers), key=lambda x: x[1].offset):
+        name = b.op.results[0].name_hint or ""
+        if found and b.offset < found[-1][1] + found[-1][2]:
+            before, start, size, _ = found.pop()
+            names = " or ".join(dict.fromkeys([*before.split(" or "), name or f"#{i}"]))
+            found.append((names, start, max(size, b.offset + b.size - start), ""))
+        else:
+            found.append((name, b.offset, b.size, str(b.op.results[0].type)))
+    return found
 
 
 def finish(low: Lowering, function: Operation) -> list[Operation]:

@@ -79,7 +79,7 @@ class Exported:
         entry = next(k for k in self.kernel.module.manifest["kernels"] if k["name"] == name.decode())
         data = [ctypes.string_at(parameters[i], p["size"]) for i, p in enumerate(entry["params"])]
         assert all(parameters[i] % p["align"] == 0 for i, p in enumerate(entry["params"]))
-        self.heard.append((name.decode(), tuple(numbers[:12]), tuple(data)))
+        self.heard.append((name.decode(), tuple(numbers[:15]), tuple(data)))
         return 0
 
     def _encoded(self, numbers: Any, made: Any) -> int:
@@ -117,7 +117,8 @@ class Exported:
                 buffers[parameter][:] = bytes([seen, *[0] * 127])
             s = plan.shape
             cluster = s.cluster or (0, 0, 0)
-            numbers = (*s.grid, *s.block, s.smem, *cluster, int(s.cooperative), int(s.pdl))
+            larger = s.preferred_cluster or (0, 0, 0)
+            numbers = (*s.grid, *s.block, s.smem, *cluster, int(s.cooperative), int(s.pdl), *larger)
             out.append((plan.kernel, numbers, tuple(map(bytes, buffers))))
         return out
 

@@ -38,7 +38,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
-    unsigned numbers[12] = {config->gridDimX,  config->gridDimY,  config->gridDimZ, config->blockDimX,
+    unsigned numbers[15] = {config->gridDimX,  config->gridDimY,  config->gridDimZ, config->blockDimX,
                             config->blockDimY, config->blockDimZ, config->sharedMemBytes};
     if (extra || config->hStream != (CUstream)7) return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < config->numAttrs; i++) {
@@ -46,6 +46,9 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) {
             numbers[7] = a->value.clusterDim.x, numbers[8] = a->value.clusterDim.y;
             numbers[9] = a->value.clusterDim.z;
+        } else if (a->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) {
+            numbers[12] = a->value.preferredClusterDim.x, numbers[13] = a->value.preferredClusterDim.y;
+            numbers[14] = a->value.preferredClusterDim.z;
         } else if (a->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
             numbers[10] = (unsigned)a->value.cooperative;
         else if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)

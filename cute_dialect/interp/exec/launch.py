@@ -26,6 +26,7 @@ from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError, attr_of, op_name
 from cute_dialect.interp.exec.program import Program, lay_out_shared, place_globals, symbol_name
 from cute_dialect.interp.exec.schedule import check_cooperative, run_warps, run_wide, shared_buffer
+from cute_dialect.interp.machine.barriers import clusters_of, mixed_clusters
 from cute_dialect.interp.machine.group import Counter, Dim3, Group, Machine
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.arguments import Argument, Binder, Pointer
@@ -227,24 +228,10 @@ def barriers_uniform(func: Operation, barriers: list[Operation]) -> bool:
 _SYNTAX = "numbers and ranges like 0,5,16:32 or sample:COUNT[:SEED]"
 
 
-def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
-    """Return the linear block numbers of each cluster of a grid.
-
-    >>> clusters_of((4, 1, 1), (2, 1, 1))
-    [[0, 1], [2, 3]]
-    """
-    total = grid[0] * grid[1] * grid[2]
-    if cluster == (1, 1, 1):
-        return [[b] for b in range(total)]
-    out: dict[tuple[int, int, int], list[int]] = {}
-    for b in range(total):
-        at = (b % grid[0] // cluster[0], b // grid[0] % grid[1] // cluster[1], b // (grid[0] * grid[1]) // cluster[2])
-        out.setdefault(at, []).append(b)
-    return list(out.values())
-
-
-def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> list[list[int]]:
-    """Return the clusters to run, each as the list of its blocks.
+def choose(
+    wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3, mixed: list[list[int]] | None = None
+) -> list[list[int]]:
+    """Return the clusters to run, each as the list of its blocks. `mixed` are clusters of two sizes.
 
     `wanted` is None for all blocks, a sequence of linear block numbers, or text:
 
@@ -257,7 +244,7 @@ def choose(wanted: Sequence[int] | str | None, grid: Dim3, cluster: Dim3) -> lis
     >>> choose("1,6:", (8, 1, 1), (2, 1, 1))
     [[0, 1], [6, 7]]
     """
-    clusters = clusters_of(grid, cluster)
+    clusters = clusters_of(grid, cluster) if mixed is None else mixed
     if wanted is None:
         return clusters
     total = grid[0] * grid[1] * grid[2]
@@ -418,7 +405,7 @@ def run_kernel(
     place_globals(machine, others)
     machine.memory.add_host_arrays(host_arrays())
     place_locals(machine, fn)
-    chosen = choose(blocks, grid3, machine.cluster)
+    chosen = choose(blocks, grid3, machine.cluster, clusters_for(machine, options))
     report = machine.report
     report.checks = tuple(c for c in CHECKS if c in checks or c in ("oob", "sync"))
     report.blocks = sum(map(len, chosen))
@@ -426,7 +413,11 @@ def run_kernel(
     if blocks is not None:
         report.written = [(b.source, b.track()) for b in machine.memory.buffers if b.source is not None and b.writable]
     machine.strict_uninit = "uninit" in checks
-    plain = machine.cluster == (1, 1, 1) and options.schedule == "round-robin" and options.width == "auto"
+    plain = (
+        (machine.preferred_cluster or machine.cluster) == (1, 1, 1)
+        and options.schedule == "round-robin"
+        and options.width == "auto"
+    )
     counted = [r for r in options.reports if r not in ("timeline", "flops")]
     if "timeline" in options.reports:
         machine.timeline = Recorder(machine)
@@ -483,6 +474,14 @@ def run_kernel(
     return report
 
 
+def clusters_for(machine: Machine, options: RunOptions) -> list[list[int]]:
+    """Return the clusters of a launch: of one size, or of two as the schedule mixes them."""
+    larger = machine.preferred_cluster
+    if larger is None:
+        return clusters_of(machine.grid, machine.cluster)
+    return mixed_clusters(machine.grid, machine.cluster, larger, options.schedule, options.seed)
+
+
 def machine_of(func: Operation, shape: LaunchShape, options: RunOptions, count: Counter) -> Machine:
     """Return the machine of a launch, with checked dimensions and without memory. Raises InterpError."""
     grid, block = _dim(shape.grid, "a grid"), _dim(shape.block, "a block")
@@ -492,8 +491,10 @@ def machine_of(func: Operation, shape: LaunchShape, options: RunOptions, count: 
     _check_bounds(func, block)
     declared = _static_dims(func, "nvvm.cluster_dim")
     machine.cluster = _dim(shape.cluster if shape.cluster is not None else (declared or (1, 1, 1)), "a cluster")
-    if any(g % c for g, c in zip(grid, machine.cluster)):
-        raise InterpError("argument", f"the grid {grid} is not a multiple of the cluster {machine.cluster}")
+    machine.preferred_cluster = shape.preferred_cluster
+    whole = machine.preferred_cluster or machine.cluster
+    if any(g % c for g, c in zip(grid, whole)):
+        raise InterpError("argument", f"the grid {grid} is not a multiple of the cluster {whole}")
     machine.registers, machine.resident = options.registers, options.resident
     return machine
 

@@ -45,7 +45,7 @@ from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.launch import (
     DEFAULTS,
     bind_all,
-    clusters_of,
+    clusters_for,
     count_steps,
     find_kernel,
     machine_of,
@@ -66,6 +66,7 @@ from cute_dialect.interp.exec.schedule import (
     no_room,
     resident_blocks,
     run_warp,
+    smaller_clusters,
     take_next,
 )
 from cute_dialect.interp.machine.barriers import ClusterPool
@@ -279,13 +280,13 @@ class World:
         place_globals(machine, others)
         place_locals(machine, fn)
         schedule = launch.options.schedule
-        clusters = clusters_of(machine.grid, machine.cluster)
+        clusters = clusters_for(machine, launch.options)
         s.waiting = clusters[::-1] if schedule == "round-robin" else clusters
         if schedule == "random":
             self._rng.shuffle(s.waiting)
         machine.wide = False
         machine.transfers, machine.spurious = self._transfers, self._spurious
-        machine.pool = ClusterPool(s.waiting, schedule, self._rng)
+        machine.pool = ClusterPool(s.waiting, schedule, self._rng, smaller_clusters(machine))
         machine.monitor = self.monitor
         if self.monitor is not None:
             machine.observe = self.monitor.observe

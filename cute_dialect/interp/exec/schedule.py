@@ -11,7 +11,7 @@ import numpy as np
 from cute_dialect.interp.compiler.function_compiler import Function
 from cute_dialect.interp.errors import InterpError
 from cute_dialect.interp.exec.replay import Replay
-from cute_dialect.interp.machine.barriers import Block, Cluster, ClusterPool, RegisterPool
+from cute_dialect.interp.machine.barriers import Block, Cluster, ClusterPool, RegisterPool, clusters_of
 from cute_dialect.interp.machine.group import Group, Machine, Spurious, Transfers, Wait
 from cute_dialect.interp.memory.allocations import Allocations
 from cute_dialect.interp.memory.buffers import UNINIT_BYTE, Buffer, GlobalMemory
@@ -155,7 +155,7 @@ def run_warps(
     machine.report.lanes = 32
     machine.transfers = transfers = Transfers(schedule, rng)
     machine.spurious = Spurious(schedule, seed)
-    machine.pool = pool = ClusterPool(waiting, schedule, rng)
+    machine.pool = pool = ClusterPool(waiting, schedule, rng, smaller_clusters(machine))
     done = 0
     quiet = polled = rounds = 0
     seen = memory = -1
@@ -367,6 +367,11 @@ def take_next(machine: Machine, waiting: list[list[int]], most: int) -> list[int
         at = next(i for i in range(len(waiting) - 1, -1, -1) if min(waiting[i]) <= last)
         return waiting.pop(at)
     return waiting.pop()
+
+
+def smaller_clusters(machine: Machine) -> list[list[int]]:
+    """Return all clusters of the smaller of two sizes; none if there is one size."""
+    return clusters_of(machine.grid, machine.cluster) if machine.preferred_cluster is not None else []
 
 
 def resident_blocks(machine: Machine) -> int:

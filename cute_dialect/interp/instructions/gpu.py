@@ -261,7 +261,7 @@ def mapa_step(p: int, rank: int, d: int) -> Step:
 
     def step(R: Regs, g: Group) -> None:
         r = R[rank]
-        n = g.machine.cluster[0] * g.machine.cluster[1] * g.machine.cluster[2]
+        n = g.cluster[0] * g.cluster[1] * g.cluster[2]
         bad = np.asarray((r < 0) | (r >= n))  # type: ignore[operator]
         if bad.any() and g.mask.n and (not bad.ndim or g.mask.any(bad)):
             raise Fault(

@@ -16,7 +16,7 @@ from cute_dialect.interp.memory.buffers import GENERIC, SHARED_CLUSTER, SHARED_W
 
 if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
-    from cute_dialect.interp.machine.group import Group
+    from cute_dialect.interp.machine.group import Dim3, Group
     from cute_dialect.interp.machine.tcgen05 import Pipe
     from cute_dialect.interp.memory.allocations import Allocation
     from cute_dialect.interp.memory.buffers import Buffer
@@ -185,6 +185,46 @@ class Cluster:
                 self.meeting.complete()
 
 
+def clusters_of(grid: Dim3, cluster: Dim3) -> list[list[int]]:
+    """Return the linear block numbers of each cluster of a grid.
+
+    >>> clusters_of((4, 1, 1), (2, 1, 1))
+    [[0, 1], [2, 3]]
+    """
+    total = grid[0] * grid[1] * grid[2]
+    if cluster == (1, 1, 1):
+        return [[b] for b in range(total)]
+    out: dict[tuple[int, int, int], list[int]] = {}
+    for b in range(total):
+        at = (b % grid[0] // cluster[0], b // grid[0] % grid[1] // cluster[1], b // (grid[0] * grid[1]) // cluster[2])
+        out.setdefault(at, []).append(b)
+    return list(out.values())
+
+
+def mixed_clusters(grid: Dim3, cluster: Dim3, larger: Dim3, schedule: str, seed: int = 0) -> list[list[int]]:
+    """Return the clusters of a grid with two sizes, as a schedule groups the blocks.
+
+    CUDA does not define where the larger size fits. "round-robin" uses it in the first of two places, "reverse" in the
+    second, "adversarial" nowhere, and "random" in any.
+
+    >>> mixed_clusters((8, 1, 1), (2, 1, 1), (4, 1, 1), "round-robin")
+    [[0, 1, 2, 3], [4, 5], [6, 7]]
+    """
+    rng = random.Random(f"clusters {seed}")
+    own = clusters_of(grid, cluster)
+    found: list[list[int]] = []
+    for i, members in enumerate(clusters_of(grid, larger)):
+        whole = {"reverse": i % 2 == 1, "adversarial": False, "random": rng.random() < 0.5}.get(schedule, i % 2 == 0)
+        found += [members] if whole else parts_of(members, own)
+    return found
+
+
+def parts_of(members: list[int], clusters: list[list[int]]) -> list[list[int]]:
+    """Return the smaller clusters of the blocks of a larger one."""
+    inside = set(members)
+    return [c for c in clusters if c[0] in inside]
+
+
 class ClusterPool:
     """The clusters of a launch that have not started, which cluster launch control takes and the scheduler starts.
 
@@ -193,9 +233,16 @@ class ClusterPool:
     request, and takes the last. After an unsuccessful request the cluster gets no more.
     """
 
-    __slots__ = ("requests", "rng", "schedule", "taken", "waiting")
+    __slots__ = ("requests", "rng", "schedule", "smaller", "taken", "waiting")
 
-    def __init__(self, waiting: list[list[int]], schedule: str, rng: random.Random) -> None:
+    def __init__(
+        self,
+        waiting: list[list[int]],
+        schedule: str,
+        rng: random.Random,
+        smaller: list[list[int]] | None = None,
+    ) -> None:
+        self.smaller = smaller or []  # all clusters of the smaller of two sizes
         self.waiting = waiting  # The next cluster to start is the last one.
         self.schedule = schedule
         self.rng = rng
@@ -203,16 +250,23 @@ class ClusterPool:
         self.taken = 0  # blocks of canceled clusters
 
     def take(self, cluster: Cluster, grid: tuple[int, int, int]) -> tuple[int, int, int] | None:
-        """Cancel a cluster for another one, and return the coordinates of its first block, or None."""
+        """Cancel a cluster for another one, and return the coordinates of its first block, or None.
+
+        The canceled cluster has the size of the other one. If need be, a larger one is divided.
+        """
         self.requests += 1
         refuses = self.schedule == "random" and self.rng.random() < 0.25
         refuses = refuses or (self.schedule == "adversarial" and self.requests % 2 == 0)
-        if cluster.ended or refuses or not self.waiting:
+        size = len(cluster.blocks)
+        fitting = [i for i, members in enumerate(self.waiting) if len(members) >= size]
+        if cluster.ended or refuses or not fitting:
             cluster.ended = True
             return None
-        ordered = sorted(range(len(self.waiting)), key=lambda i: self.waiting[i][0])
+        ordered = sorted(fitting, key=lambda i: self.waiting[i][0])
         last = self.schedule in ("reverse", "adversarial")
         at = self.rng.choice(ordered) if self.schedule == "random" else ordered[-1 if last else 0]
+        if len(self.waiting[at]) > size:
+            self.waiting[at : at + 1] = parts_of(self.waiting[at], self.smaller)
         members = self.waiting.pop(at)
         self.taken += len(members)
         first = min(members)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -266,6 +267,7 @@ class Machine:
         self.grid = grid
         self.block = block
         self.cluster: Dim3 = (1, 1, 1)
+        self.preferred_cluster: Dim3 | None = None
         self.threads = block[0] * block[1] * block[2]
         self.is_kernel = is_kernel
         self.wide = True
@@ -468,7 +470,15 @@ class Group:
     @property
     def in_cluster(self) -> bool:
         """Return True if the launch has clusters."""
-        return self.machine.cluster != (1, 1, 1)
+        return self.machine.cluster != (1, 1, 1) or self.machine.preferred_cluster is not None
+
+    @property
+    def cluster(self) -> Dim3:
+        """The blocks per cluster along x, y and z, of the group's own cluster if there are two sizes."""
+        machine, larger = self.machine, self.machine.preferred_cluster
+        if larger is None or len(machine.blocks[self.block_of(0)].cluster.blocks) != prod(larger):
+            return machine.cluster
+        return larger
 
     def sreg(self, name: str) -> Value:
         """Return a special register by its PTX name, such as `tid.x`; a uniform value is an int."""
@@ -478,7 +488,7 @@ class Group:
         return got
 
     def _sreg(self, name: str) -> Value:
-        grid, block, cluster = self.machine.grid, self.machine.block, self.machine.cluster
+        grid, block, cluster = self.machine.grid, self.machine.block, self.cluster
         base, _, dim = name.rpartition(".")
         axis = "xyz".find(dim)
         if name in ("laneid", "warpid", "warpsize"):
@@ -533,11 +543,11 @@ class Group:
         return (b % x, b // x % y, b // (x * y))
 
     def _cluster_id(self, ids: tuple[int | Array, int | Array, int | Array], axis: int) -> int | Array:
-        return ids[axis] % self.machine.cluster[axis]
+        return ids[axis] % self.cluster[axis]
 
     def cluster_peer(self, lane: int, rank: int) -> int:
         """Return the linear index of the block with the given rank in the cluster of the lane's block."""
-        c, grid = self.machine.cluster, self.machine.grid
+        c, grid = self.cluster, self.machine.grid
         if not 0 <= rank < c[0] * c[1] * c[2]:
             raise Fault(
                 "oob", f"cluster rank {rank} is out of range; the cluster has {c[0] * c[1] * c[2]} blocks", lane

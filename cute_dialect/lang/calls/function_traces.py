@@ -166,7 +166,7 @@ def kernel_function(
     more: dict[str, Attribute] = {"gpu.kernel": UnitAttr(), **(attributes or {})}
     if None not in launch.block:
         more["known_block_size"] = DenseArrayBase.from_list(i32, [int(n) for n in launch.block if n is not None])
-    if launch.cluster != (1, 1, 1):
+    if launch.cluster != (1, 1, 1) and launch.fallback_cluster is None:
         more["known_cluster_size"] = DenseArrayBase.from_list(i32, list(launch.cluster))
     function = _function("gpu.func", name, parameters, more)
     device_block(module).add_op(function)

@@ -43,6 +43,7 @@ from cute_dialect.lang.tracing.tracer import (
     function_op,
     op_class,
     parse_type,
+    require_chip,
     trace_boundary,
 )
 from cute_dialect.lang.values.annotations import TensorAnnotation, is_number_type, without_none
@@ -51,6 +52,7 @@ from cute_dialect.lang.values.dynamic import Dynamic, Form, is_dynamic, made_of
 from cute_dialect.lang.values.forms import ConstForm, form_of
 from cute_dialect.lang.values.numeric import refuse_in_launcher
 from cute_dialect.lang.values.tensors import TensorForm
+from cute_dialect.runtime.abi import MERGED_SMEM, PREFERRED_CLUSTER
 from cute_dialect.runtime.arrays import numpy_dtype
 
 if TYPE_CHECKING:
@@ -426,6 +428,7 @@ class Launch:
         self.function: Callable[..., Any] | None = None
         self.sizes: dict[str, Any] = {}
         self.bounds: dict[str, int] = {}
+        self.merges_smem = False
         self.values: tuple[Any, ...] = ()
         tracer = active()
         self.place: Place | None = None
@@ -484,12 +487,11 @@ class Launch:
             fallback: a kernel call to launch instead when an argument contradicts an assumption of this kernel. Use
                 ``.on(grid=…, block=…)`` on it if its sizes differ. Arguments with ``cute.promise`` need a fallback of
                 the same sizes. A list is tried in order; all but the last may have promises.
-            fallback_cluster: a smaller cluster for which the kernel is written, too. All clusters have the size
-                ``cluster``, which is a multiple of it along each axis.
-            smem_merge_branch_allocs: ignored. Branches on the size of the cluster are taken at compile time, and only
-                the branch that is taken allocates shared memory.
+            fallback_cluster: the size of clusters where ``cluster`` does not fit on the GPU (sm_100 and later). It
+                divides ``cluster`` along x and y, and equals it along z. ``cute.arch.block_in_cluster_dim()`` is the
+                size of the block's own cluster.
+            smem_merge_branch_allocs: the two sides of each run-time ``if`` allocate the same shared memory.
         """
-        del smem_merge_branch_allocs
         tracer = active()
         self.idle = False
         if sizes_given:
@@ -499,8 +501,9 @@ class Launch:
             )  # fmt: skip
         for other in fallback if isinstance(fallback, list | tuple) else () if fallback is None else (fallback,):
             other.idle = False
-        if fallback_cluster is not None:
-            _check_fallback_cluster(_cluster(cluster, self.kernel), _cluster(fallback_cluster, self.kernel))
+        most_blocks = _cluster(cluster, self.kernel)
+        smaller = None if fallback_cluster is None else _static_three(fallback_cluster, "fallback_cluster")
+        smaller = _fallback_cluster(most_blocks, smaller)
         pdl = pdl or use_pdl
         most = None if max_number_threads is None else prod(_static_three(max_number_threads, "max_number_threads"))
         given = (("max_threads", most), ("min_blocks", min_blocks_per_mp))
@@ -508,6 +511,10 @@ class Launch:
         if tracer is None:
             sizes = {"grid": grid, "block": block, "cluster": cluster, "smem": smem, "cooperative": cooperative}
             sizes |= {"pdl": pdl, "max_number_threads": most, "min_blocks_per_mp": min_blocks_per_mp}
+            if smaller is not None:
+                sizes["fallback_cluster"] = smaller
+            if smem_merge_branch_allocs:
+                sizes["smem_merge_branch_allocs"] = True
             return _launch_outside(self, sizes, stream, options)
         if options:
             raise _unknown_argument(next(iter(options)))
@@ -526,25 +533,34 @@ class Launch:
         for other in following:
             if other in tracer.state["pending"]:
                 tracer.state["pending"].remove(other)
-        sizes = (_three(grid, "grid"), _three(block, "block"), _cluster(cluster, self.kernel), smem)
-        if _launch(tracer, self, *sizes, flags, following):
+        facts = LaunchFacts(_facts(_three(grid, "grid")), _facts(_three(block, "block")), most_blocks, smaller)
+        if smem_merge_branch_allocs:
+            flags.append(MERGED_SMEM)
+        if _launch(tracer, self, _three(grid, "grid"), _three(block, "block"), facts, smem, flags, following):
             return None
         if len(following) > 1:
             raise KernelTypeError("F133", f"{self.describe()} has several fallbacks but no promised arguments")
         for other in following:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
-            _launch(
-                tracer, other, _three(own["grid"], "grid"), _three(own["block"], "block"),
-                _cluster(own["cluster"], other.kernel), own["smem"], ["cute.fallback"],
-            )  # fmt: skip
+            of_other = _three(own["grid"], "grid"), _three(own["block"], "block")
+            facts = LaunchFacts(*map(_facts, of_other), _cluster(own["cluster"], other.kernel))
+            _launch(tracer, other, *of_other, facts, own["smem"], ["cute.fallback"])
         return None
 
 
-def _check_fallback_cluster(cluster: tuple[int, int, int], smaller: tuple[int, int, int]) -> None:
-    if any(n % least for n, least in zip(cluster, smaller)):
+def _fallback_cluster(
+    cluster: tuple[int, int, int], smaller: tuple[int, int, int] | None
+) -> tuple[int, int, int] | None:
+    """Return the smaller size of clusters, or None if all have one size.  Raises F115 for sizes that CUDA refuses."""
+    if smaller is None or smaller == cluster:
+        return None
+    if any(n % least for n, least in zip(cluster, smaller)) or cluster[2] != smaller[2]:
         raise KernelTypeError(
-            "F115", f"launch: fallback_cluster must divide cluster along each axis, got {smaller} and {cluster}"
+            "F115",
+            f"launch: fallback_cluster is {smaller}; it must divide cluster {cluster} along x and y, and equal z",
         )
+    require_chip("launch with fallback_cluster", 100)
+    return smaller
 
 
 def _unknown_argument(name: str) -> KernelTypeError:
@@ -595,14 +611,17 @@ def _static_three(value: Any, what: str) -> tuple[int, int, int]:
 
 
 def _launch(
-    tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], cluster: Any, smem: Any,
+    tracer: Tracer, launch: Launch, grid: Sequence[Any], block: Sequence[Any], facts: LaunchFacts, smem: Any,
     flags: Sequence[str], following: Sequence[Launch] = (),
 ) -> bool:  # fmt: skip
     """Emit a launch. Return True if its fallbacks are part of it, as variants for unmet promises."""
-    from xdsl.dialects.builtin import ArrayAttr, SymbolRefAttr, UnitAttr
+    from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, SymbolRefAttr, UnitAttr, i32
 
-    facts = LaunchFacts(_facts(grid), _facts(block), cluster)
-    attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags}
+    cluster = facts.fallback_cluster or facts.cluster
+    attributes: dict[str, Any] = {flag: UnitAttr() for flag in flags if flag != MERGED_SMEM}
+    launch.merges_smem = MERGED_SMEM in flags
+    if facts.fallback_cluster is not None:
+        attributes[PREFERRED_CLUSTER] = DenseArrayBase.from_list(i32, list(facts.cluster))
     promises = _has_promises(launch)
     *strong, last = (launch, *following) if promises else (launch,)
     if promises and (not following or any(other.sizes for other in following) or _has_promises(last)):
@@ -623,9 +642,10 @@ def _launch(
             variants.append(variant)
         attributes["cute.variants"] = ArrayAttr([SymbolRefAttr("kernels", [n]) for n in variants])
     smem = _beside(smem, passing.own_smem, launch)
-    sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if cluster != (1, 1, 1) else ()))]
+    has_clusters = cluster != (1, 1, 1) or facts.fallback_cluster is not None
+    sizes = [Int32(n).ssa for n in (*grid, *block, *(cluster if has_clusters else ()))]
     sized = [Int32(smem).ssa] if smem is not None else []
-    more = [1, 1, 1] if cluster != (1, 1, 1) else [0, 0, 0]
+    more = [1, 1, 1] if has_clusters else [0, 0, 0]
     tracer.state["launches"] = tracer.state.get("launches", 0) + 1
     tracer.op(
         "gpu.launch_func", [*sizes, *sized, *passing.values], (), {"kernel": SymbolRefAttr("kernels", [name])},
@@ -664,6 +684,7 @@ def _beside(smem: Any, own: int | None, launch: Launch) -> Any:
 def _own_smem(tracer: Tracer) -> int | None:
     """Return the size of a traced kernel's buffers, in bytes; None if the kernel also uses ``get_dyn_smem``."""
     from cute_dialect.dialect.shared_memory import storage_bytes  # late: start-up
+    from cute_dialect.passes.lowering.smem import smem_layout  # late: start-up
 
     total = 0
     for op in tracer.function.walk():
@@ -671,7 +692,7 @@ def _own_smem(tracer: Tracer) -> int | None:
             return None
         if op.name == "cute.memref.alloc_smem":
             total += storage_bytes(op.results[0].type)  # pyright: ignore[reportArgumentType]
-    return total
+    return smem_layout(tracer.function).size if MERGED_SMEM in tracer.function.attributes else total
 
 
 def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[str, _Passing]:
@@ -699,7 +720,7 @@ def _trace_kernel(tracer: Tracer, launch: Launch, facts: LaunchFacts) -> tuple[s
         parameters,
         launch=facts,
         chip=tracer.chip,
-        attributes=_attributes(kernel, facts, launch.bounds),
+        attributes=_attributes(kernel, facts, launch),
     ) as (inner, values):
         for name_of_state in ("asserts", "users_asserts"):
             inner.state[name_of_state] = tracer.state.get(name_of_state, False)
@@ -743,11 +764,15 @@ def _annotated(value: Any, note: Any, label: str) -> Any:
     return value
 
 
-def _attributes(kernel: Traced, facts: LaunchFacts, bounds: dict[str, int]) -> dict[str, Any]:
-    from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i32
+def _attributes(kernel: Traced, facts: LaunchFacts, launch: Launch) -> dict[str, Any]:
+    from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, UnitAttr, i32
 
     made: dict[str, Any] = {}
-    options = {**kernel.options, **bounds}
+    if facts.fallback_cluster is not None:
+        made[PREFERRED_CLUSTER] = DenseArrayBase.from_list(i32, list(facts.cluster))
+    if launch.merges_smem:
+        made[MERGED_SMEM] = UnitAttr()
+    options = {**kernel.options, **launch.bounds}
     most, fit, registers = (options.get(n) for n in ("max_threads", "min_blocks", "max_regs"))
     if most is not None:
         block = [n for n in facts.block if n is not None]

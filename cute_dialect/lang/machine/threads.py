@@ -123,12 +123,18 @@ def elect_one() -> Boolean:
 
 
 def block_in_cluster_dim() -> Dim3:
-    """Return the blocks per cluster along x, y and z, as static numbers."""
-    return Dim3(*map(Int32.exactly, in_kernel("cute.arch.block_in_cluster_dim").launch.cluster))
+    """Return the blocks per cluster along x, y and z.
+
+    They are static, unless a launch with ``fallback_cluster`` has clusters of two sizes. The result is then the size of
+    the block's own cluster.
+    """
+    launch = in_kernel("cute.arch.block_in_cluster_dim").launch
+    sizes = zip("xyz", launch.fallback_cluster or launch.cluster, launch.cluster)
+    return Dim3(*(_register(current(), f"cluster.nctaid.{axis}", least, most + 1) for axis, least, most in sizes))
 
 
 def cluster_size() -> Int32:
-    """Return the number of blocks per cluster, as a static number."""
+    """Return the number of blocks per cluster, which is static if all clusters have one size."""
     x, y, z = block_in_cluster_dim()
     return x * y * z
 
@@ -157,18 +163,19 @@ def block_idx_in_cluster() -> Int32:
 
 
 def cluster_idx() -> Dim3:
-    """Return the cluster index in the grid, ``(x, y, z)``."""
+    """Return the cluster index in the grid, ``(x, y, z)``; in a launch with two sizes, as if all had the own size."""
     tracer = _in_cluster("cute.arch.cluster_idx")
     if tracer.launch.cluster == (1, 1, 1):
         return block_idx()
-    sizes = zip("xyz", tracer.launch.grid, tracer.launch.cluster, _MOST_BLOCKS)
+    least = tracer.launch.fallback_cluster or tracer.launch.cluster
+    sizes = zip("xyz", tracer.launch.grid, least, _MOST_BLOCKS)
     return Dim3(*(_register(tracer, f"clusterid.{axis}", 0, -(-(n or most) // c)) for axis, n, c, most in sizes))
 
 
 def cluster_dim() -> Dim3:
-    """Return the number of clusters in the grid along x, y and z."""
-    tracer = _in_cluster("cute.arch.cluster_dim")
-    return Dim3(*(n // c for n, c in zip(grid_dim(), tracer.launch.cluster)))
+    """Return the number of clusters in the grid along x, y and z, as if all had the size of the block's own cluster."""
+    _in_cluster("cute.arch.cluster_dim")
+    return Dim3(*(n // c for n, c in zip(grid_dim(), block_in_cluster_dim())))
 
 
 _OWN = ("nvvm.read.ptx.sreg.tid.", "nvvm.read.ptx.sreg.laneid", "cute_nvgpu.arch.lane_id", "cute_nvgpu.arch.elect_one")

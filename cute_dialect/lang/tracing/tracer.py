@@ -98,6 +98,9 @@ class LaunchFacts(NamedTuple):
     grid: tuple[int | None, int | None, int | None] = (None, None, None)
     block: tuple[int | None, int | None, int | None] = (None, None, None)
     cluster: tuple[int, int, int] = (1, 1, 1)
+    fallback_cluster: tuple[int, int, int] | None = (
+        None  # the size of the clusters that do not have that of ``cluster``
+    )
 
 
 _current: ContextVar[Tracer | None] = ContextVar("cute_dialect_tracer", default=None)

@@ -303,7 +303,7 @@ def _write_host(f: Function, s: _Sources, target: Target, arguments: Sequence[Va
         shape = Shape(
             three(record, "grid") or [], three(record, "block"),
             scalar(record["smem"]) if record["smem"] is not None else "0", three(record, "cluster"),
-            bool(record["cooperative"]), bool(record["pdl"]),
+            bool(record["cooperative"]), bool(record["pdl"]), cast("list[int]", record.get("preferred_cluster", [])),
         )  # fmt: skip
         group = max(j for j in range(i + 1) if not records[j]["fallback"])
         last = i + 1 == len(records) or not records[i + 1]["fallback"]

@@ -202,6 +202,7 @@ class Shape(NamedTuple):
     cluster: Sequence[str] | None = None
     cooperative: bool = False
     pdl: bool = False
+    preferred: Sequence[int] = ()  # the larger size of clusters, if there are two
 
 
 def places(kernel: KernelEntry) -> tuple[list[int], int]:
@@ -277,7 +278,7 @@ def write_launch(
 def _shape(f: Function, kernel: KernelEntry, shape: Shape) -> None:
     own = kernel["block"]
     block = shape.block or ([number(n) for n in own] if own else ["0", "0", "0"])
-    cluster = kernel["cluster"] or shape.cluster
+    cluster = shape.preferred or kernel["cluster"] or shape.cluster
     f.line(f"const int64_t block[3] = {{{', '.join(block)}}};")
     if own:
         f.line(f"const int64_t wanted[3] = {{{', '.join(map(str, own))}}};")
@@ -291,6 +292,9 @@ def _shape(f: Function, kernel: KernelEntry, shape: Shape) -> None:
     f.line(f"found = cute_shape({', '.join(given)});")
     # A cluster that is compiled into the kernel must not be set again as a launch attribute.
     f.line(f"launch->clustered = {int(cluster is not None and not kernel['cluster'])};")
+    if shape.preferred and shape.cluster:  # The grid is a multiple of the larger size.
+        for i, (n, least) in enumerate(zip(shape.preferred, shape.cluster)):
+            f.line(f"launch->preferred[{i}] = {n}, launch->cluster[{i}] = (unsigned){least};")
     f.line(f"launch->cooperative = {int(shape.cooperative)};")
     f.line(f"launch->pdl = {int(shape.pdl)};")
 

@@ -29,7 +29,7 @@ CUTE_LOCAL CUresult cute_driver_error(CUresult code, const char *what) {
 /* One launch of a call: kernel, shape and parameter bytes. */
 struct cute_launch {
     int kernel;
-    unsigned grid[3], block[3], cluster[3], smem;
+    unsigned grid[3], block[3], cluster[3], preferred[3], smem;
     int clustered, cooperative, pdl;
     void *pointers[CUTE_PARAMETERS];
     _Alignas(64) unsigned char bytes[CUTE_PARAMETER_BYTES];
@@ -248,6 +248,7 @@ CUTE_LOCAL int cute_shape(struct cute_launch *launch, const char *kernel, const 
         launch->grid[i] = (unsigned)grid[i];
         launch->block[i] = (unsigned)block[i];
         launch->cluster[i] = cluster ? (unsigned)cluster[i] : 1;
+        launch->preferred[i] = 0;
     }
     if (block[0] * block[1] * block[2] > most || block[2] > 64)
         return cute_say(CUTE_FAILED, "@%s is compiled for at most %lld threads per block, got %lld", kernel,
@@ -278,7 +279,7 @@ CUTE_LOCAL CUresult cute_function(CUfunction *function, CUmodule module, const c
 CUTE_LOCAL CUresult cute_launch_all(const CUfunction *kernels, struct cute_plan *plan, CUstream stream) {
     for (int i = 0; i < plan->count; i++) {
         struct cute_launch *launch = &plan->launches[i];
-        CUlaunchAttribute attributes[3];
+        CUlaunchAttribute attributes[4];
         CUlaunchConfig config;
         memset(attributes, 0, sizeof attributes);
         memset(&config, 0, sizeof config);
@@ -292,6 +293,13 @@ CUTE_LOCAL CUresult cute_launch_all(const CUfunction *kernels, struct cute_plan 
             attributes[config.numAttrs].value.clusterDim.x = launch->cluster[0];
             attributes[config.numAttrs].value.clusterDim.y = launch->cluster[1];
             attributes[config.numAttrs++].value.clusterDim.z = launch->cluster[2];
+        }
+        if (launch->preferred[0]) {
+            /* CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION of CUDA 12.8, whose value is like clusterDim. */
+            attributes[config.numAttrs].id = (CUlaunchAttributeID)11;
+            attributes[config.numAttrs].value.clusterDim.x = launch->preferred[0];
+            attributes[config.numAttrs].value.clusterDim.y = launch->preferred[1];
+            attributes[config.numAttrs++].value.clusterDim.z = launch->preferred[2];
         }
         if (launch->cooperative) {
             attributes[config.numAttrs].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;

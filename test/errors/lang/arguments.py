@@ -220,8 +220,21 @@ def run(x: cute.Tensor):
 
 run(X)
 #: KernelTypeError
-#: arguments.py:3:5: error F115: launch: fallback_cluster must divide cluster along each axis, got (3, 1, 1) and (4, 1, 1)
+#: arguments.py:3:5: error F115: launch: fallback_cluster is (3, 1, 1); it must divide cluster (4, 1, 1) along x and y, and equal z
 #:     3 |     call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(3, 1, 1))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
+# ===== a fallback cluster for Hopper
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(2, 1, 1))
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:5: error F280: launch with fallback_cluster needs sm_100 or later, but the target is sm_90a
+#:     3 |     call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(2, 1, 1))
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
 

@@ -45,12 +45,12 @@ def test_the_attributes_of_a_launch() -> None:
     gpu = cuda.Driver.__new__(cuda.Driver)
     gpu._cuda = bindings
     parameters = (ctypes.c_void_p * 1)(0x1000)
-    shape = LaunchShape((8, 1, 1), (32, 1, 1), 0, (2, 1, 1), cooperative=True, pdl=True)
+    shape = LaunchShape((8, 2, 1), (32, 1, 1), 0, (2, 1, 1), True, True, (4, 2, 1))
     config = gpu.launcher(0xABC, shape, parameters).args[0]
     attributes, count = struct.unpack("QI", memory(config, 56)[40:52])
     codes = [struct.unpack("Q3I", ctypes.string_at(attributes + 72 * i, 20)) for i in range(count)]
-    assert [c[0] & 0xFFFFFFFF for c in codes] == [4, 2, 6]
-    assert codes[0][1:] == (2, 1, 1) and codes[1][1] == 1 and codes[2][1] == 1
+    assert [c[0] & 0xFFFFFFFF for c in codes] == [4, 11, 2, 6]
+    assert codes[0][1:] == (2, 1, 1) and codes[1][1:] == (4, 2, 1) and codes[2][1] == 1 and codes[3][1] == 1
     for one, code in ((LaunchShape(cooperative=True), 2), (LaunchShape(pdl=True), 6)):
         config = gpu.launcher(0xABC, one, parameters).args[0]
         attributes, count = struct.unpack("QI", memory(config, 56)[40:52])

@@ -103,7 +103,27 @@ def test_flags_of_several_launches(folder: Path) -> None:
         assert not compare(exported, (*arrays, k), (*map(tensor, arrays), ctypes.c_int32(k)))
     marked = Exported(module.kernel("marked"), folder, "marked")
     assert not compare(marked, (*arrays, 3), (*map(tensor, arrays), ctypes.c_int32(3)))
-    assert [h[1][-2:] for h in marked.heard] == [(1, 0), (0, 1)]
+    assert [h[1][10:12] for h in marked.heard] == [(1, 0), (0, 1)]
+
+
+@cute.kernel
+def sizes_kernel(x: cute.Tensor):
+    if cute.arch.thread_idx().x == 0:
+        x[cute.arch.block_idx().x] = cute.arch.cluster_size()
+
+
+@cute.jit
+def sizes(x: cute.Tensor):
+    sizes_kernel(x).launch(grid=x.shape[0], block=32, cluster=(4, 1, 1), fallback_cluster=(2, 1, 1))
+
+
+@pytest.mark.slow
+def test_clusters_of_two_sizes(folder: Path) -> None:
+    array = FakeArray((8,), (1,), "<i4", 0x7F0000000000)
+    made = cute.compile(sizes, cute.runtime.from_dlpack(np.zeros(8, "i4")).mark_layout_dynamic(), chip="sm_100a")
+    exported = Exported(made.kernel(cpu=False), folder, "sizes")
+    assert not compare(exported, (array,), (tensor(array),))
+    assert exported.heard[0][1][7:] == (2, 1, 1, 0, 0, 4, 1, 1)
 
 
 NUMBERS = """
