@@ -3,10 +3,10 @@
     python test/oracle/sync_fuzz.py --count 2000 --seed 1
 
 Six threads access a few bytes of global and shared memory: in each of two blocks, lanes 0 and 1 of one warp and lane 0
-of another. Accesses are weak, strong with a scope, copies of the asynchronous proxy, or invariant loads. Threads
-signal each other through flags, stored and polled with every order, scope and width, with fences before and after.
-They also meet at barriers of the block or the warp. A flag is written once and polled until it is set, so the ordering
-does not depend on the schedule.
+of another. The blocks are of one cluster, of two, or of two ranks. Accesses are weak, strong with a scope, copies of
+the asynchronous proxy, or invariant loads. Threads signal each other through flags, stored and polled with every order,
+scope and width, with fences before and after. They also meet at barriers of the block or the warp. A flag is written
+once and polled until it is set, so the ordering does not depend on the schedule.
 
 The definition is a graph with edges for program order, barriers and copies. An edge also joins each release and acquire
 pattern whose scopes include both threads (PTX ISA 9.0, 8.7 to 8.9). A race is a conflicting pair that is not morally
@@ -27,9 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from interp_support import DSMEM, kernel, run_kernel
 
-from cute_dialect.interp import InterpError, Pointer
+from cute_dialect.interp import InterpError, Pointer, RunOptions
+from cute_dialect.interp.exec.ranks import World
+from cute_dialect.runtime.host_program import LaunchShape
 
-SCOPES = ("cta", "cluster", "gpu")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+RANKS = 0
+"""In place of the number of blocks per cluster: each block is the grid of a rank."""
 ACTORS = [(b, w, lane) for b in (0, 1) for w, lane in ((0, 0), (0, 1), (1, 0))]
 FLAGS = 64  # byte offset of the first flag, after the cells
 SPACES = {"": {"shared", "global"}, ".global": {"global"}, ".shared::cta": {"shared"}, ".shared::cluster": {"shared"}}
@@ -63,7 +67,9 @@ class Access(NamedTuple):
 
 
 def program(rng: random.Random) -> tuple[list[Event], int]:
-    """Return a random program and the number of blocks per cluster."""
+    """Return a random program and the number of blocks per cluster, or RANKS."""
+    cluster = rng.choice([1, 2, RANKS])
+    wide = "sys" if cluster == RANKS else "gpu"
     out: list[Event] = []
     good = rng.choice([0.6, 0.9, 1.0])
 
@@ -84,7 +90,7 @@ def program(rng: random.Random) -> tuple[list[Event], int]:
             if rng.random() < good:
                 out.append(Event("wait", actor, rng.choice(["", "", ".read"])))
             return
-        scope = pick("gpu", *SCOPES)
+        scope = pick(wide, *SCOPES)
         out.append(Event(kind, actor, "weak", scope, at, size, shared and kind != "constant"))
 
     actor = rng.randrange(len(ACTORS))
@@ -104,17 +110,17 @@ def program(rng: random.Random) -> tuple[list[Event], int]:
             at, flag = FLAGS + 8 * flag, flag + 1
             released, acquired = rng.random() < 0.5, rng.random() < 0.5
             if released and rng.random() < good:
-                out.append(Event("fence", actor, pick("acq_rel", "sc", "release", "acquire"), pick("gpu", *SCOPES)))
+                out.append(Event("fence", actor, pick("acq_rel", "sc", "release", "acquire"), pick(wide, *SCOPES)))
             write = "relaxed" if released else pick("release", "relaxed", "weak")
-            out.append(Event(rng.choice(["set", "set", "raise"]), actor, write, pick("gpu", *SCOPES), at))
+            out.append(Event(rng.choice(["set", "set", "raise"]), actor, write, pick(wide, *SCOPES), at))
             poll = "relaxed" if acquired else pick("acquire", "relaxed")
             size = 8 if rng.random() > good else 4
-            out.append(Event("poll", to, poll, pick("gpu", *SCOPES), at, size))
+            out.append(Event("poll", to, poll, pick(wide, *SCOPES), at, size))
             if acquired and rng.random() < good:
-                out.append(Event("fence", to, pick("acq_rel", "sc", "acquire", "release"), pick("gpu", *SCOPES)))
+                out.append(Event("fence", to, pick("acq_rel", "sc", "acquire", "release"), pick(wide, *SCOPES)))
             actor = to
     access(actor)
-    return out, rng.choice([1, 2])
+    return out, cluster
 
 
 def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
@@ -186,7 +192,7 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
                     ordering.append((e, n))
 
     def needs(a: int, b: int) -> int:
-        return 0 if ACTORS[a][0] == ACTORS[b][0] else 1 if cluster == 2 else 2
+        return 0 if ACTORS[a][0] == ACTORS[b][0] else {2: 1, 1: 2, RANKS: 3}[cluster]
 
     def hold(*scopes: str, a: int, b: int) -> bool:
         return all(SCOPES.index(s) >= needs(a, b) for s in scopes)
@@ -248,8 +254,8 @@ def races(events: list[Event], cluster: int) -> list[tuple[Access, Access]]:
     return found
 
 
-def text(events: list[Event]) -> str:
-    """Return the kernel of a program. Each event runs only in its own thread."""
+def text(events: list[Event], block: str) -> str:
+    """Return the kernel of a program. Each event runs only in its own thread; `block` is the number of the block."""
     lines = [
         "%d = llvm.mlir.addressof @dsmem : !llvm.ptr<3>",
         "%n16 = arith.constant 16 : i32",
@@ -262,7 +268,7 @@ def text(events: list[Event]) -> str:
             f"%t{i} = arith.constant {32 * w + lane} : i32",
             f"%b{i} = arith.constant {b} : i32",
             f"%s{i} = arith.cmpi eq, %tid, %t{i} : i32",
-            f"%u{i} = arith.cmpi eq, %cta, %b{i} : i32",
+            f"%u{i} = arith.cmpi eq, {block}, %b{i} : i32",
             f"%a{i} = arith.andi %s{i}, %u{i} : i1",
         ]
     for i, e in enumerate(events):
@@ -317,12 +323,31 @@ def _body(i: int, e: Event) -> list[str]:
 
 def reported(events: list[Event], cluster: int, schedule: str) -> str:
     """Return the detector's report on a program, or ""."""
-    module = kernel(text(events), "%a: !llvm.ptr<1>", DSMEM)
+    if cluster == RANKS:
+        return reported_of_ranks(events, schedule)
+    module = kernel(text(events, "%cta"), "%a: !llvm.ptr<1>", DSMEM)
     try:
         run_kernel(
             module, "k", [Pointer(np.zeros(64, np.int64))], 2, 64, dynamic_smem=64, cluster=cluster, checks=["race"],
             schedule=schedule,
         )  # fmt: skip
+    except InterpError as e:
+        if e.kind != "race":
+            raise
+        return str(e)
+    return ""
+
+
+def reported_of_ranks(events: list[Event], schedule: str) -> str:
+    """Return the detector's report on a program whose blocks are two ranks, or ""."""
+    module = kernel(text(events, "%rank"), "%a: !llvm.ptr<1>, %rank: i32", DSMEM)
+    world = World(2, RunOptions(checks=("race",), schedule=schedule))
+    arrays = [np.zeros(64, np.int64) for _ in range(2)]
+    addresses = world.allocate(arrays, "a")
+    for rank in range(2):
+        world.launch(rank, module, "k", [addresses[rank][0], rank], LaunchShape((1, 1, 1), (64, 1, 1), 64))
+    try:
+        world.run()
     except InterpError as e:
         if e.kind != "race":
             raise
@@ -348,7 +373,9 @@ def check(seed: int) -> list[bool]:
         schedule = rng.choice(["round-robin", "reverse", "random", "adversarial"])
         got = reported(case, cluster, schedule)
         shown = "\n".join(map(str, case))
-        assert bool(got) == bool(want), f"seed {seed}, clusters of {cluster}, {schedule}:\n{shown}\n{want[:1]}\n{got}"
+        assert bool(got) == bool(want), (
+            f"seed {seed}, {cluster} blocks a cluster, {schedule}:\n{shown}\n{want[:1]}\n{got}"
+        )
         out.append(bool(want))
     return out
 

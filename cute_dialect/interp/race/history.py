@@ -149,9 +149,10 @@ class Shadow:
         self.has_strong = np.zeros(n, np.bool_)
         # number + 2 of the noalias argument of the accesses, 1 for another pointer, -1 for several
         self.through: Array | None = None
-        self.through_in = self.constant_in = 0  # launches of `through` and `constant`, by their first block
+        self.through_in = 0  # launch of `through`, by the number of its first block
         self.changed: Array | None = None  # True if any of these accesses was a write
         self.added: Added | None = None  # for `lockstep`
+        self.constant_by: Array | None = None  # cluster of `constant`, if there are several ranks
         self.constant: Array | None = None  # site of the invariant load that has read the granule, -1 for none
 
     @staticmethod
@@ -223,6 +224,7 @@ class Shadow:
             "through",
             "changed",
             "constant",
+            "constant_by",
         ):
             a = getattr(self, name)
             if a is not None:

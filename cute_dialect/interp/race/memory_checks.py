@@ -758,10 +758,11 @@ class Accesses(Reporter):
 
     def _read_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
         """Record an invariant load, and check that nothing writes the memory that it reads."""
-        if s.constant is None or s.constant_in != g.machine.first:
+        if s.constant is None or s.constant_by is None:
             s.constant = np.full(len(s.w_actor), -1, np.int32)
-            s.constant_in = g.machine.first
+            s.constant_by = np.full(len(s.w_actor), -1, np.int32)
         s.constant[idx] = self._number(site)
+        s.constant_by[idx] = g.clocks.cluster.number if g.machine.ranks > 1 else -1
         for at, lane in zip(idx.ravel().tolist(), np.repeat(lanes, idx.shape[1]).tolist()):
             note = "" if self._precedes_launch(g, s, at) else self._written(g, s, at)
             if note:
@@ -794,9 +795,14 @@ class Accesses(Reporter):
 
     def _check_constant(self, g: Group, s: Shadow, idx: Array, lanes: Array) -> None:
         """Check that no invariant load has read the memory of a write."""
-        if s.constant is None or s.constant_in != g.machine.first or (s.constant[idx] < 0).all():
+        if s.constant is None or s.constant_by is None or (s.constant[idx] < 0).all():
             return
-        i, j = (int(x[0]) for x in np.nonzero(s.constant[idx] >= 0))
+        before = g.machine.ordered_before
+        ended = [n for n, table in before.items() if table[MEMORY, 0] == FOREVER]
+        read = (s.constant[idx] >= 0) & ~np.isin(s.constant_by[idx], ended)
+        if not read.any():
+            return
+        i, j = (int(x[0]) for x in np.nonzero(read))
         at = int(idx[i, j])
         raise Fault(
             "race",
