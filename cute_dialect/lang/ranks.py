@@ -224,8 +224,7 @@ class Ranks:
         arrays = [np.zeros(extents, kind) for _ in range(len(self))]
         name = name or f"symmetric {self._count}"
         self._count += 1
-        tables = [np.array(row, np.int64) for row in self._world.allocate(arrays, name, unwritten, signals)]
-        return SymmetricArray(arrays, tables)
+        return SymmetricArray(arrays, list(self._world.allocate(arrays, name, unwritten, signals)))
 
     def signals(self, slots: int = 1, *, name: str = "") -> SymmetricSignals:
         """Allocate signals, with the value 0: ``slots`` per pair of ranks."""
@@ -237,7 +236,8 @@ class Ranks:
     def run(self, function: Callable[[int], object]) -> list[RunReport]:
         """Call ``function(rank)`` once per rank, and run the launches of all ranks together.
 
-        A launch is queued on the stream of its rank, as on a GPU: its results exist when ``run`` returns.
+        A launch is queued on the stream of its rank, as on a GPU: its results exist when ``run`` returns.  Lines that
+        kernels print follow, with their rank.
 
         Returns:
             A report for each rank, summed over its launches.
@@ -248,11 +248,20 @@ class Ranks:
         from cute_dialect.lang.calls.options import running_on  # late: start-up
         from cute_dialect.pipelines.cpu import queueing_on  # late: start-up
 
-        with running_on("cpu"):
-            for rank in range(len(self)):
-                with queueing_on(self._world, rank):
-                    function(rank)
-        return self._world.run()
+        try:
+            with running_on("cpu"):
+                for rank in range(len(self)):
+                    with queueing_on(self._world, rank):
+                        function(rank)
+        except BaseException:
+            self._world.forget()
+            raise
+        try:
+            return self._world.run()
+        finally:
+            for rank, text in enumerate(self._world.printed()):
+                for line in text.splitlines():
+                    print(f"rank {rank}: {line}")
 
     def barrier(self) -> None:
         """Order all launches that have ended before all later ones, like ``torch.distributed.barrier``."""

@@ -345,7 +345,7 @@ def reported_of_ranks(events: list[Event], schedule: str) -> str:
     arrays = [np.zeros(64, np.int64) for _ in range(2)]
     addresses = world.allocate(arrays, "a")
     for rank in range(2):
-        world.launch(rank, module, "k", [addresses[rank][0], rank], LaunchShape((1, 1, 1), (64, 1, 1), 64))
+        world.launch(rank, module, "k", [int(addresses[rank, 0]), rank], LaunchShape((1, 1, 1), (64, 1, 1), 64))
     try:
         world.run()
     except InterpError as e:
@@ -374,7 +374,7 @@ def check(seed: int) -> list[bool]:
         got = reported(case, cluster, schedule)
         shown = "\n".join(map(str, case))
         assert bool(got) == bool(want), (
-            f"seed {seed}, {cluster} blocks a cluster, {schedule}:\n{shown}\n{want[:1]}\n{got}"
+            f"seed {seed}, {cluster} blocks per cluster, {schedule}:\n{shown}\n{want[:1]}\n{got}"
         )
         out.append(bool(want))
     return out

@@ -1,7 +1,7 @@
 """GPUs of several ranks in one process: launches that run together, on memory that ranks map at their own addresses.
 
     world = World(2, RunOptions(checks=("race",)))
-    roots = world.allocate([a0, a1], "x")                       # symmetric memory; world.addresses(roots, rank)
+    addresses = world.allocate([a0, a1], "x")                    # symmetric memory, see `allocate`
     world.launch(0, module, "k", arguments, LaunchShape(...))    # queued on the stream of rank 0
     world.launch(1, module, "k", arguments, LaunchShape(...))
     world.run()                                                  # all streams together
@@ -72,7 +72,7 @@ from cute_dialect.interp.exec.schedule import (
 from cute_dialect.interp.machine.barriers import ClusterPool
 from cute_dialect.interp.machine.group import Counter, Machine, Spurious, Transfers
 from cute_dialect.interp.memory.arguments import Argument, Binder
-from cute_dialect.interp.memory.buffers import Buffer, Elements, GlobalMemory
+from cute_dialect.interp.memory.buffers import VIEW_SHIFT, Elements, GlobalMemory, PeerMemory
 from cute_dialect.interp.race.flags import join
 from cute_dialect.interp.race.monitor import Monitor
 from cute_dialect.interp.reports.run_report import RunReport
@@ -120,6 +120,11 @@ class Stream:
         self.numbers = numbers()
 
     @property
+    def reports(self) -> list[RunReport]:
+        """The report of the launches that have ended in this run, and that of the one that runs."""
+        return [r for r in (self.report, self.machine and self.machine.report) if r is not None]
+
+    @property
     def runs(self) -> bool:
         """Return True if a launch has blocks that have not ended."""
         return bool(self.warps or self.waiting)
@@ -149,6 +154,13 @@ class Stream:
         return f"rank {self.rank} {does} launch {self.launch.number} of its stream, @{self.launch.kernel}{left}"
 
 
+def _no_launch() -> RunReport:
+    """Return the report of a rank that has launched nothing."""
+    report = RunReport()
+    report.launches = 0
+    return report
+
+
 class World:
     """The memory, streams and race check of several ranks.
 
@@ -167,12 +179,14 @@ class World:
             raise InterpError("argument", "ranks support neither schedule='replay:…' nor blocks= nor reports=")
         self.ranks = ranks
         self.options = options
-        self.memories = [GlobalMemory(r) for r in range(ranks)]
+        peers = PeerMemory()
+        self.memories = [GlobalMemory(r, peers) for r in range(ranks)]
         self.streams = [Stream(r) for r in range(ranks)]
         self._binders = [Binder(m, False, options.algebra) for m in self.memories]
         self._count = Counter(count_steps(options.max_steps))
         self._programs: dict[tuple[int, str], tuple[Operation, Program]] = {}
         self._first = 0
+        self._has_failed = False
         self._kept: list[object] = []
         self._rng = random.Random(options.seed)
         self._transfers = Transfers(options.schedule, self._rng)
@@ -185,9 +199,7 @@ class World:
 
     # -- memory -------------------------------------------------------------------------------------------------------
 
-    def allocate(
-        self, arrays: Sequence[Array], name: str, unwritten: bool = False, has_signals: bool = False
-    ) -> list[list[int]]:
+    def allocate(self, arrays: Sequence[Array], name: str, unwritten: bool = False, has_signals: bool = False) -> Array:
         """Make arrays symmetric memory, one per rank, and return the address of each in the mapping of each rank.
 
         Args:
@@ -197,23 +209,20 @@ class World:
             has_signals: the race check requires that each word has one writer.
 
         Returns:
-            `addresses[rank][owner]`.
+            An array of shape (ranks, ranks): the address on a rank (first axis) of the instance of an owner (second).
         """
-        roots: list[Buffer] = []
+        bases: list[int] = []
         for rank, array in enumerate(arrays):
             data = array.reshape(-1).view(np.uint8)
-            root = self.memories[rank].add(data, f"'{name}' of rank {rank}")
+            root = self.memories[rank].add_symmetric(data, f"'{name}' of rank {rank}")
             root.elements = Elements(0, array.shape, array.strides, array.itemsize)
             root.source = array
             root.has_signals = has_signals
             if unwritten and "uninit" in self.options.checks:
                 root.watch()
             self._binders[rank].knows(array, root)
-            roots.append(root)
-        return [
-            [root.base if owner == rank else memory.show(root, root.name).base for owner, root in enumerate(roots)]
-            for rank, memory in enumerate(self.memories)
-        ]
+            bases.append(root.base & PeerMemory.MASK)
+        return np.array(bases, np.int64) | np.arange(self.ranks, dtype=np.int64)[:, None] << VIEW_SHIFT
 
     def keep(self, memory: object) -> None:
         """Keep memory alive as long as the world, so that its addresses are not used again."""
@@ -251,11 +260,24 @@ class World:
 
         Raises InterpError for a finding. The world cannot be used afterwards.
         """
+        if self._has_failed:
+            raise InterpError("argument", "a kernel of these ranks has failed; make new ranks")
+        self._has_failed = True
         for s in self.streams:
             s.report = None
         with np.errstate(all="ignore"):
             self._run()
-        return [s.report or RunReport() for s in self.streams]
+        self._has_failed = False
+        return [s.report or _no_launch() for s in self.streams]
+
+    def forget(self) -> None:
+        """Forget the queued launches."""
+        for s in self.streams:
+            s.queue.clear()
+
+    def printed(self) -> list[str]:
+        """Return the output of `printf` of each rank in the last run, also if it has failed."""
+        return ["".join([t for r in s.reports for t in r.printf]) for s in self.streams]
 
     def _begin(self, s: Stream) -> None:
         """Begin the next launch of a stream."""

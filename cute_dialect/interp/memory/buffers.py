@@ -18,6 +18,7 @@ mbarrier.inval are unspecified, so the bytes count as unwritten.
 | memory | pointer type | address |
 |---|---|---|
 | global argument, constant | `ptr<1>`, `ptr` | from `GLOBAL_BASE` on; bases are multiples of 256, guards have 16 GiB |
+| symmetric, of several ranks | `ptr<1>`, `ptr` | from `PEER_BASE` on; bits from `VIEW_SHIFT` on are the rank |
 | shared, own block | `ptr<3>` | `SMEM_ORIGIN` + offset, the same in each block, as on the device |
 | shared, cluster | `ptr<7>` | own block: as `ptr<3>`; rank r of the cluster: (r + 1) · 2^24 + that |
 | shared, generic | `ptr` | `SHARED_WINDOW` + block · 2^24 + that |
@@ -28,12 +29,13 @@ The first kilobyte of shared memory is reserved, as on sm_90, so address 0 is ne
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from cute_dialect.interp.errors import Fault
+from cute_dialect.interp.errors import Fault, InterpError
 from cute_dialect.interp.values import Array
 from cute_dialect.spaces import AddressSpace
 
@@ -63,6 +65,8 @@ SHARED_WINDOW = 0x7E00_0000_0000
 LOCAL_WINDOW = 0x7D00_0000_0000
 WINDOW_BITS = 24
 VIEW_SHIFT = 48
+PEER_BASE = 0x1000_0000_0000
+PEER_GUARD = 1 << 32
 SMEM_ORIGIN = 1024
 
 
@@ -260,30 +264,73 @@ class Buffer:
         return got
 
 
+class PeerMemory:
+    """The symmetric memory of all ranks. Each rank maps it at the same addresses, apart from the bits of the rank."""
+
+    MASK = (1 << VIEW_SHIFT) - 1
+
+    def __init__(self) -> None:
+        self.roots: list[Buffer] = []  # the buffer of each owner, in the order of `_bases`
+        self._bases: list[int] = []
+        self._next = PEER_BASE
+
+    def reserve(self, size: int) -> int:
+        """Return the address of the next buffer, without the bits of a rank."""
+        base = self._next
+        if base + size > LOCAL_WINDOW:
+            raise InterpError("limit", f"{len(self.roots)} symmetric arrays fill the address space; allocate fewer")
+        self._bases.append(base)
+        self._next = (base + size + PEER_GUARD + 0xFFFF) & ~0xFFFF
+        return base
+
+    def find(self, address: int) -> Buffer | None:
+        """Return the owner's buffer that contains the byte at an address of any rank's mapping."""
+        offset = address & self.MASK
+        at = bisect_right(self._bases, offset) - 1
+        return self.roots[at] if at >= 0 and offset < self._bases[at] + self.roots[at].size else None
+
+
 class GlobalMemory:
     """The allocations outside shared and local memory, as one GPU addresses them.
 
     Each rank maps memory at other addresses: bits from `VIEW_SHIFT` on are the rank, so an address of one rank is
-    recognized on another.
+    recognized on another. `peers` is the memory of all ranks that each of them maps.
     """
 
-    def __init__(self, rank: int = 0) -> None:
+    def __init__(self, rank: int = 0, peers: PeerMemory | None = None) -> None:
         self.buffers: list[Buffer] = []
         self.rank = rank
+        self._peers = peers
         self._next = GLOBAL_BASE + (rank << VIEW_SHIFT)
+        self._bases: list[int] = []  # of the buffers that do not overlap others, sorted
+        self._sorted: list[Buffer] = []
 
-    def add(self, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> Buffer:
+    def add(self, data: Array, name: str, *, writable: bool = True) -> Buffer:
         """Place a byte array in the address space."""
-        buf = Buffer(self._next, data, name, writable=writable, valid=valid)
+        buf = self._place(Buffer(self._next, data, name, writable=writable))
         self._next = (self._next + buf.size + GUARD + 0xFFFF) & ~0xFFFF
+        return buf
+
+    def add_symmetric(self, data: Array, name: str) -> Buffer:
+        """Place a byte array of this rank where all ranks can map it."""
+        assert self._peers is not None
+        buf = Buffer(self._peers.reserve(len(data)) | self.rank << VIEW_SHIFT, data, name)
+        self._peers.roots.append(buf)
+        return self._place(buf)
+
+    def _place(self, buf: Buffer) -> Buffer:
+        at = bisect_right(self._bases, buf.base)
+        self._bases.insert(at, buf.base)
+        self._sorted.insert(at, buf)
         self.buffers.append(buf)
         return buf
 
-    def show(self, root: Buffer, name: str) -> Buffer:
-        """Place the bytes of another rank's buffer in this address space."""
-        buf = self.add(root.data, name, writable=root.writable, valid=root.valid)
+    def _show(self, root: Buffer) -> Buffer:
+        """Map the bytes of another rank's buffer, at the address of this rank's mapping."""
+        base = root.base & PeerMemory.MASK | self.rank << VIEW_SHIFT
+        buf = Buffer(base, root.data, root.name, writable=root.writable, valid=root.valid)
         buf.contents, buf.elements, buf.source, buf.root = root.contents, root.elements, root.source, root
-        return buf
+        return self._place(buf)
 
     def add_host_arrays(self, arrays: Iterable[HostArray]) -> None:
         """Add tensors at their own addresses, for kernels that load these addresses."""
@@ -294,6 +341,13 @@ class GlobalMemory:
 
     def find(self, address: int) -> Buffer | None:
         """Return the buffer that contains the byte at `address`."""
+        at = bisect_right(self._bases, address) - 1
+        if at >= 0 and address < self._bases[at] + self._sorted[at].size:
+            return self._sorted[at]
+        if self._peers is not None and address >> VIEW_SHIFT == self.rank:
+            root = self._peers.find(address)
+            if root is not None:
+                return self._show(root)
         for b in self.buffers:
             if b.base <= address < b.base + b.size:
                 return b
@@ -307,7 +361,8 @@ class GlobalMemory:
             d = max(b.base - address, address + nbytes - (b.base + b.size), 0)
             if d < gap:
                 best, gap = b, d
-        if best is None and address >= GLOBAL_BASE and (owner := address >> VIEW_SHIFT) != self.rank:
+        owner = address >> VIEW_SHIFT
+        if best is None and self._peers is not None and owner != self.rank and self._peers.find(address) is not None:
             return (
                 f"rank {self.rank} uses an address of rank {owner}'s mapping; addresses do not travel between ranks, "
                 f"because each GPU maps memory at other addresses: use x.peer({owner})"

@@ -79,6 +79,42 @@ def test_a_call_after_the_world_runs_at_once() -> None:
     assert (b == 1).all()
 
 
+def test_lines_that_kernels_print(capsys: pytest.CaptureFixture[str]) -> None:
+    @cute.kernel
+    def kernel(s: cute.Signals, waits: cute.Int32):
+        if cute.arch.thread_idx().x == 0:
+            cute.printf("hello {}", s.words.rank)
+            s.wait(0, 0, waits)
+
+    @cute.jit
+    def run(s: cute.Signals, waits: cute.Int32):
+        kernel(s, waits).launch(grid=1, block=32)
+
+    with cute.testing.ranks(2) as world:
+        s = world.signals()
+        world.run(lambda rank: run(s.on(rank), 0))
+        assert capsys.readouterr().out == "rank 0: hello 0\nrank 1: hello 1\n"
+        with pytest.raises(InterpError, match="deadlock"):
+            world.run(lambda rank: run(s.on(rank), rank))
+        assert capsys.readouterr().out == "rank 0: hello 0\nrank 1: hello 1\n"
+        with pytest.raises(InterpError, match="a kernel of these ranks has failed; make new ranks"):
+            world.run(lambda rank: None)
+
+
+def test_an_error_of_the_host_discards_the_queues() -> None:
+    a, b = np.zeros((2, 32), np.int32), np.zeros((2, 32), np.int32)
+
+    def calls(rank: int) -> None:
+        add(a[rank], b[rank])
+        assert rank == 0
+
+    with cute.testing.ranks(2) as world:
+        with pytest.raises(AssertionError):
+            world.run(calls)
+        assert [r.launches for r in world.run(lambda rank: None)] == [0, 0]
+    assert not b.any()
+
+
 def test_unsupported_options() -> None:
     for options in ({"blocks": "0"}, {"reports": ("banks",)}, {"schedule": "replay:0"}):
         with pytest.raises(InterpError, match="ranks support neither"):
@@ -102,3 +138,40 @@ def test_signals_have_the_scope_of_the_system_in_ptx() -> None:
     assert "st.release.sys.global.b64" in ptx and "ld.acquire.sys.global.b64" in ptx
     assert "fence.proxy.async.global" in ptx and "multimem" not in ptx
     assert "release.sys.global.add" in ptx
+
+
+@cute.kernel
+def neighbors_kernel(s: cute.Signals, out: cute.Symmetric, absent: cute.Int32):
+    """Each rank signals the ranks at three distances, and waits for three others."""
+    t, me, n = cute.arch.thread_idx().x, s.words.rank, s.words.ranks
+    if t < 3:
+        distance = 1
+        if t == 1:
+            distance = 7
+        if t == 2:
+            distance = n // 2
+        out.peer((me + distance) % n)[t] = me
+        if me != absent:
+            s.set((me + distance) % n, t, 1)
+        s.wait(t, (me + n - distance) % n, 1)
+
+
+@cute.jit
+def neighbors(s: cute.Signals, out: cute.Symmetric, absent: cute.Int32):
+    neighbors_kernel(s, out, absent).launch(grid=1, block=32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_many_ranks(schedule: str) -> None:
+    count = 200
+    with cute.testing.ranks(count, schedule=schedule) as world:
+        s, out = world.signals(3), world.symmetric(3, cute.Int32)
+        world.run(lambda rank: neighbors(s.on(rank), out.on(rank), -1))
+        for rank in range(count):
+            assert out[rank].tolist() == [(rank - d) % count for d in (1, 7, count // 2)]
+    with cute.testing.ranks(count, schedule=schedule) as world:
+        s, out = world.signals(3), world.symmetric(3, cute.Int32)
+        with pytest.raises(InterpError, match="deadlock") as e:
+            world.run(lambda rank: neighbors(s.on(rank), out.on(rank), 5))
+        assert "rank 5" in str(e.value)
