@@ -1208,8 +1208,11 @@ SLOPED = with_slopes(_functions(), (0,))
 OF_FUNCTIONS = BackwardConfig("f16", 64, functions=SLOPED, sms=2)
 """The backward of :func:`_functions` with the gradient of the slope, to which two blocks add."""
 LATENT = LatentConfig("f16", used=True, page=64, sms=1)
-"""One block computes the tiles of two sequences, with more steps than slots, odd and even. The first sequence ends
-within a tile, so that the barrier of its loads is used before any proxy fence of a consumer."""
+"""One block computes the tiles of three sequences, with more steps than slots, odd and even.
+
+The first one ends within a tile, so that the barrier of its loads is used before any proxy fence of a consumer. So does
+the last one, whose loads must wait for consumers. The second one ends with a tile.
+"""
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
 
 
@@ -1309,7 +1312,7 @@ def subjects() -> list[Subject]:
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
-        _latent_attention("latent attention", LATENT, 16, 100, 192),
+        _latent_attention("latent attention", LATENT, 16, 100, 64, 164),
         _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),
         _attention("attention, causal", PLAIN._replace(mask="right", lse=True), 300, 200, heads=2),
