@@ -94,6 +94,7 @@ MODULES = {
     "cutlass.base_dsl.runtime.cuda": "cute_dialect.compat.cuda",
     "cutlass.cute.arch": "cute_dialect.compat.legacy_arch",
     "cutlass.cute.arch.nvvm_wrappers": "cute_dialect.compat.legacy_arch",
+    "cutlass.cute.arch.smem": "cute_dialect.compat.legacy_arch",
     "cutlass.cute.atom": "cute_dialect.lang",
     "cutlass.cute.core": "cute_dialect.lang",
     "cutlass.cute.tensor": "cute_dialect.lang",
@@ -122,9 +123,14 @@ MODULES = {
     "cutlass.utils.hardware_info": "cute_dialect.lang.utils",
     "cutlass.utils.hopper_helpers": "cute_dialect.lang.hopper",
     "cutlass.utils.layout": "cute_dialect.lang.utils",
+    "cutlass.utils.sm100": "cute_dialect.lang.blackwell",
     "cutlass.utils.tensor_helpers": "cute_dialect.compat.torch",
 }
 """Maps the modules of CuTe DSL to the modules of this package."""
+NAMES = dict.fromkeys(
+    ("cutlass.utils.create_cute_tensor_for_fp8", "cutlass.utils.is_fp8_dtype"), MODULES["cutlass.utils.tensor_helpers"]
+)
+"""Maps names that a module of CuTe DSL imports from another one to the module of this package."""
 REFUSED = {
     "cutlass.for_generate": STATEMENTS,
     "cutlass.while_generate": STATEMENTS,
@@ -200,7 +206,7 @@ class _Forwarding(_Answering):
             return import_module(full)
         if full in REFUSED:
             return refused(full, REFUSED[full])
-        return getattr(import_module(self.target), name)
+        return getattr(import_module(NAMES.get(full, self.target)), name)
 
 
 class _Refusing(_Answering):

@@ -242,6 +242,10 @@ class PipelineProducer:
         """Return True if the current slot is empty."""
         return self.pipe.producer_try_acquire(self.state)
 
+    def reset(self) -> None:
+        """Reset the count of items to 0, for example for the steps of another tile. The slot stays."""
+        self.state.reset_count()
+
     def commit(self, slot: Slot | None = None) -> None:
         """Signal that the data is complete."""
         self.pipe.producer_commit(self.state if slot is None else slot)
@@ -264,6 +268,10 @@ class PipelineConsumer:
         """Wait until the current slot is full."""
         self.pipe.consumer_wait(self.state, try_token)
         return Slot(self.pipe, self.state.index, self.state.phase, self.state.count)
+
+    def reset(self) -> None:
+        """Reset the count of items to 0, for example for the steps of another tile. The slot stays."""
+        self.state.reset_count()
 
     def advance(self) -> None:
         """Move to the next slot."""

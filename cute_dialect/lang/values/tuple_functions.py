@@ -61,13 +61,15 @@ def cosize(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
     return counted(apply("cute.cosize", layout_of(x), mode=_path(mode)))
 
 
-def size_in_bytes(dtype: type[Numeric], x: LayoutLike) -> Int:
-    """Return the size of a layout's elements in memory, from the first to the last, in bytes.
+def size_in_bytes(dtype: type[Numeric], x: LayoutLike | None) -> Int:
+    """Return the size of a layout's elements in memory, from the first to the last, in bytes; 0 for None.
 
     >>> from cute_dialect.lang.values.dtypes import Float16
-    >>> size_in_bytes(Float16, make_layout((4, 8)))
-    64
+    >>> size_in_bytes(Float16, make_layout((4, 8))), size_in_bytes(Float16, None)
+    (64, 0)
     """
+    if x is None:
+        return 0
     made = layout_of(x)
     outer = made.outer if hasattr(made, "outer") else made
     return ceil_div(cosize(outer) * dtype.width, 8)

@@ -500,3 +500,24 @@ def test_votes_and_shuffles_by_text(tmp_path: Path) -> None:
     inside = lane + 4 < 32
     wanted = [np.full(64, 0x3FF), np.full(64, 0x3FF), np.full(64, 1 + 4), np.where(inside, i + 4, i), inside]
     np.testing.assert_array_equal(out, np.stack([np.asarray(w, np.int32) for w in wanted], 1))
+
+
+MOVED = """
+    import cutlass
+    from cutlass import utils
+    from cutlass.cute.arch.smem import map_dsmem_ptr
+    from cutlass.utils import create_cute_tensor_for_fp8, is_fp8_dtype
+    import cutlass.cute as cute
+
+    is_of_8_bits = is_fp8_dtype(cutlass.Float8E4M3FN), is_fp8_dtype(cutlass.Float16)
+    makes = utils.sm100.make_trivial_tiled_mma
+    bytes = cute.size_in_bytes(cutlass.Float16, None)
+"""
+
+
+def test_names_that_a_module_imports_from_another_one(tmp_path: Path) -> None:
+    from cute_dialect.lang import blackwell
+
+    names = run_text(tmp_path, MOVED)
+    assert names["is_of_8_bits"] == (True, False) and names["makes"] is blackwell.make_trivial_tiled_mma
+    assert names["map_dsmem_ptr"] is cute.arch.map_dsmem_ptr and names["bytes"] == 0

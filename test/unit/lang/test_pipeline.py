@@ -63,6 +63,45 @@ def test_a_ring_of_stages(turns: int, schedule: str) -> None:
     assert (y == x.sum(0)).all()
 
 
+@cute.kernel
+def counted_kernel(x: cute.Tensor, y: cute.Tensor):
+    """Copy the rows of two matrices, whose number is that of the item since the last ``reset``."""
+    thread = cute.arch.thread_idx().x
+    ring = cute.make_tensor(
+        cute.arch.alloc_smem(cute.Float32, 32 * STAGES, alignment=16), cute.make_layout((32, STAGES))
+    )
+    group = pipeline.CooperativeGroup(pipeline.Agent.Thread, 32)
+    pipe = pipeline.PipelineAsync.create(num_stages=STAGES, producer_group=group, consumer_group=group)
+    producer, consumer = pipe.make_participants()
+    if cute.arch.warp_idx() == 0:
+        for matrix in range(x.shape[0]):
+            producer.reset()
+            for _ in range(x.shape[1]):
+                slot = producer.acquire_and_advance()
+                ring[thread, slot.index] = x[matrix, slot.count, thread]
+                slot.commit()
+        producer.tail()
+    else:
+        for matrix in range(x.shape[0]):
+            consumer.reset()
+            for _ in range(x.shape[1]):
+                slot = consumer.wait_and_advance()
+                y[matrix, slot.count, thread - 32] = ring[thread - 32, slot.index]
+                slot.release()
+
+
+@cute.jit
+def counted(x: cute.Tensor, y: cute.Tensor):
+    counted_kernel(x, y).launch(grid=1, block=64)
+
+
+def test_reset_counts_items_from_zero_and_keeps_the_slot() -> None:
+    x = np.random.default_rng(0).integers(-9, 9, (2, 5, 32)).astype(np.float32)
+    y = np.full_like(x, np.nan)
+    counted(x, y, device="cpu", checks=CHECKS, schedule="adversarial")
+    assert np.array_equal(x, y)
+
+
 def test_pipeline_states_wrap() -> None:
     state = pipeline.make_pipeline_state(pipeline.PipelineUserType.Producer, 2)
     seen: list[tuple[int, int, int]] = []
