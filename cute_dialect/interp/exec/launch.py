@@ -431,7 +431,7 @@ def run_kernel(
 
         wide = wide and not _needs_clocks(fn) and not shape.pdl
         machine.monitor = WideMonitor(machine) if wide else Monitor(machine)
-        machine.monitor.preceding = PrecedingGrids.of(fn, func, args, machine.memory, shape.pdl)
+        machine.preceding = PrecedingGrids.of(fn, func, args, binder.buffer_of, shape.pdl)
         machine.observe = machine.monitor.observe
     monitor = machine.monitor
     unchecked_observe: Observer | None = None

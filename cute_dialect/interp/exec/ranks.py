@@ -7,9 +7,9 @@
     world.run()                                                  # all streams together
 
 **Streams.** Each rank has one stream. A launch begins when the launch before it on the stream has ended, and everything
-that one did is ordered before it. Nothing else orders launches: of two ranks, only signals in memory and `barrier` do.
-The race check therefore lasts as long as the world, and finds a buffer that the next call overwrites while a peer may
-still read it.
+that one did is ordered before it. In a dependent launch (PDL) this holds only after `griddepcontrol.wait`. Nothing else
+orders launches: of two ranks, only signals in memory and `barrier` do. The race check therefore lasts as long as the
+world, and finds a buffer that the next call overwrites while a peer may still read it.
 
 **Addresses.** A rank maps the symmetric memory of all ranks, each at an address of its own. An address of another
 rank's mapping is an error, as it is where each rank is a process.
@@ -73,6 +73,7 @@ from cute_dialect.interp.machine.barriers import ClusterPool
 from cute_dialect.interp.machine.group import Counter, Machine, Spurious, Transfers
 from cute_dialect.interp.memory.arguments import Argument, Binder
 from cute_dialect.interp.memory.buffers import VIEW_SHIFT, Elements, GlobalMemory, PeerMemory
+from cute_dialect.interp.race.clocks import PrecedingGrids
 from cute_dialect.interp.race.flags import join
 from cute_dialect.interp.race.monitor import Monitor
 from cute_dialect.interp.reports.run_report import RunReport
@@ -239,12 +240,7 @@ class World:
         shape: LaunchShape,
         registers: int = 0,
     ) -> None:
-        """Queue a launch on the stream of a rank. Its arrays must stay alive as long as the world, see `keep`.
-
-        Raises InterpError for a launch that ranks do not support.
-        """
-        if shape.pdl:
-            raise InterpError("unsupported", "ranks do not support programmatic dependent launches (pdl)")
+        """Queue a launch on the stream of a rank. Its arrays must stay alive as long as the world, see `keep`."""
         stream = self.streams[rank]
         options = replace(self.options, registers=registers)
         stream.queue.append(Launch(next(stream.numbers), module, kernel, args, shape, options))
@@ -312,6 +308,8 @@ class World:
         machine.monitor = self.monitor
         if self.monitor is not None:
             machine.observe = self.monitor.observe
+            find = self._binders[s.rank].buffer_of
+            machine.preceding = PrecedingGrids.of(fn, func, launch.args, find, launch.shape.pdl)
         report = machine.report
         report.checks = tuple(launch.options.checks)
         report.blocks = report.all_blocks = sum(map(len, clusters))

@@ -315,8 +315,8 @@ def emit_grid_control(c: FnCompiler, op: Operation, waits: bool) -> None:
 
     def step(R: Regs, g: Group) -> None:
         monitor = g.machine.monitor
-        if waits and g.mask.n and monitor is not None and monitor.preceding is not None:
-            monitor.preceding.waited(g)
+        if waits and g.mask.n and monitor is not None and g.machine.preceding is not None:
+            g.machine.preceding.waited(g)
 
     c.emit(op, step, pure=False)
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
     from cute_dialect.interp.memory.accesses import Part
     from cute_dialect.interp.memory.allocations import Segment
-    from cute_dialect.interp.race.clocks import WarpClocks
+    from cute_dialect.interp.race.clocks import PrecedingGrids, WarpClocks
     from cute_dialect.interp.race.monitor import Monitor
     from cute_dialect.interp.race.tensor_order import TensorEvent
     from cute_dialect.interp.reports.timeline import Recorder
@@ -255,6 +255,7 @@ class Machine:
     - strict_tensor_order: order of tcgen05 operations is checked by the text of the PTX ISA, see `race.tensor_order`
     - rank, ranks: number of this GPU among those of the run. `first`: number of blocks of earlier launches
     - ordered_before: the tables of clusters, by number, that precede the launch, as earlier launches of its stream do
+    - preceding: the grids that may still run when a dependent launch starts, None for other launches
     - monitor: the race check, which keeps the clocks of threads and copies; None if it is off
     """
 
@@ -296,6 +297,7 @@ class Machine:
         self.registers = 0
         self.rank, self.ranks, self.first = 0, 1, 0
         self.ordered_before: dict[int, Array] = {}
+        self.preceding: PrecedingGrids | None = None
         self.resident: int | None = None
         self.tracks = False
         self._warned: set[tuple[str, int]] = set()

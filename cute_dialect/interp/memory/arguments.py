@@ -68,6 +68,15 @@ class Binder:
         """Record that an array, which the caller keeps alive, is in a buffer already."""
         self._known[id(array)] = (buf, array)
 
+    def buffer_of(self, array: Array) -> Buffer | None:
+        """Return the buffer that holds an array, None if it was not bound."""
+        at = array.__array_interface__["data"][0]
+        for buf, known in self._known.values():
+            start = known.__array_interface__["data"][0]
+            if start <= at and at + array.nbytes <= start + known.nbytes:
+                return buf
+        return None
+
     def bind(self, t: Type, arg: Argument, where: str) -> list[Value]:
         """Return one value per leaf of a parameter of type `t`. `where` names it in errors. Raises InterpError."""
         if t.children or not t.leaves:

@@ -24,7 +24,7 @@ their memory operations are performed and made visible to the current grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.compiler.function_compiler import Function
     from cute_dialect.interp.machine.barriers import MBarrier
     from cute_dialect.interp.machine.group import Group, Machine
-    from cute_dialect.interp.memory.buffers import Buffer, GlobalMemory
+    from cute_dialect.interp.memory.buffers import Buffer
     from cute_dialect.interp.race.flags import Known, Snapshot
     from cute_dialect.interp.values import Array
 
@@ -327,22 +327,28 @@ class PrecedingGrids:
 
     @staticmethod
     def of(
-        fn: Function, func: Operation, args: Sequence[Argument], memory: GlobalMemory, dependent: bool
+        fn: Function, func: Operation, args: Sequence[Argument], find: Callable[[Array], Buffer | None], dependent: bool
     ) -> PrecedingGrids | None:
-        """Return the preceding grids of a launch. None if it is not `dependent` and the kernel never waits."""
+        """Return the preceding grids of a launch. None if it is not `dependent` and the kernel never waits.
+
+        `find` returns the buffer of an array of the arguments.
+        """
         if not dependent and not _waits(fn):
             return None
         marked = [MARK in getattr(a, "data", ()) for a in getattr(attr_of(func, "arg_attrs"), "data", ())]
         shared = [x for i, a in enumerate(args) if not any(marked[i : i + 1]) for x in _arrays(a)]
-        return PrecedingGrids({id(b) for b in memory.buffers if any(b.source is x for x in shared)})
+        return PrecedingGrids({id(b.root) for b in map(find, shared) if b is not None})
 
     def waited(self, g: Group) -> None:
-        """Record that the active lanes have waited."""
-        g.clocks.learn(g, g.mask.idx.tolist(), _actor(g), 1)
+        """Record that the active lanes have waited: what precedes the launch is ordered before their later accesses."""
+        clocks, lanes = g.clocks, g.mask.idx.tolist()
+        clocks.learn(g, lanes, _actor(g), 1)
+        if g.machine.ordered_before:
+            clocks.cluster.log += [(clocks.first + lane, clocks.clock, g.machine.ordered_before) for lane in lanes]
 
     def access(self, g: Group, buf: Buffer, offset: int, lanes: Array, verb: str) -> None:
         """Check that lanes may access a buffer, first at `offset`. Raises Fault if one of them has not waited."""
-        if id(buf) not in self._buffers:
+        if id(buf.root) not in self._buffers:
             return
         known = g.clocks.known(MEMORY, np.full((len(lanes), 1), _actor(g)), lanes)[:, 0]
         if not known.all():
@@ -362,7 +368,7 @@ def _waits(fn: Function) -> bool:
     return WAIT in fn.needs_clocks or any(_waits(f) for f in fn.callees)
 
 
-def _arrays(arg: Argument) -> Iterator[object]:
+def _arrays(arg: Argument) -> Iterator[Array]:
     """Yield the arrays of an argument."""
     if isinstance(arg, tuple):
         for part in arg:

@@ -27,7 +27,7 @@ import numpy as np
 
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, instruction_name, location_text, op_name, op_text
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
-from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks, PrecedingGrids
+from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks
 from cute_dialect.interp.race.flags import GPU, SCOPES, SYS, Flags, place_of
 from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
 from cute_dialect.interp.reports.run_report import Writes
@@ -340,7 +340,6 @@ class Accesses(Reporter):
         self.shadows: dict[int, Shadow] = {}
         self.kept: list[object] = []
         self.lifetimes = Lifetimes(self)
-        self.preceding: PrecedingGrids | None = None
 
     def writes(self) -> list[Writes]:
         """Return the last writes to the caller's arrays."""
@@ -372,8 +371,8 @@ class Accesses(Reporter):
                 self.lifetimes.touches(g, buf, lanes)
             if isinstance(off, int):
                 off = np.full(len(lanes), off)
-            if self.preceding is not None:
-                self.preceding.access(g, buf, int(off[0]), lanes, site.verb)
+            if g.machine.preceding is not None:
+                g.machine.preceding.access(g, buf, int(off[0]), lanes, site.verb)
             if site.store and not site.atomic and len(lanes) > 1:
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)

@@ -153,7 +153,7 @@ class Monitor(Accesses):
         clocks = ClusterClocks(self.clusters, machine, [b.linear for b in cluster.blocks])
         self.clusters += 1
         self.by_number.append(clocks)
-        if machine.ordered_before:
+        if machine.ordered_before and machine.preceding is None:
             clocks.log.append((-1, 0, machine.ordered_before))
         cluster.meeting = Meeting()
         for rank, block in enumerate(cluster.blocks):
@@ -500,8 +500,8 @@ class Monitor(Accesses):
         """
         s = self._shadow(buf)
         if len(offsets):
-            if self.preceding is not None:
-                self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy out")
+            if g.machine.preceding is not None:
+                g.machine.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy out")
             idx = s.elements(offsets, size)
             self._async_access(g, lane, None, s, idx, False)
             self._copy_reads(g, lane, s, idx, info, bar)
@@ -530,8 +530,8 @@ class Monitor(Accesses):
         s = self._shadow(buf)
         if len(offsets) == 0:
             return
-        if self.preceding is not None:
-            self.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy into")
+        if g.machine.preceding is not None:
+            g.machine.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy into")
         idx = s.elements(offsets, size)
         self._async_access(g, lane, None, s, idx, True, reduces=bool(combine))
         writer, time, number = self._bulk(g, lane, "bulk write"), _next_group(g, lane), self._of_info(info)

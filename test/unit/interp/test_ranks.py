@@ -175,3 +175,60 @@ def test_many_ranks(schedule: str) -> None:
         with pytest.raises(InterpError, match="deadlock") as e:
             world.run(lambda rank: neighbors(s.on(rank), out.on(rank), 5))
         assert "rank 5" in str(e.value)
+
+
+@cute.kernel
+def dependent_kernel(a: cute.Tensor, b: cute.Tensor, x: cute.Symmetric, waits: cute.Constexpr[int]):
+    """Copy a to b and to x. Wait for the preceding grids first (1), after the accesses of a and b (2), or never (0)."""
+    t = cute.arch.thread_idx().x
+    if waits == 1:
+        cute.arch.griddepcontrol_wait()
+    b[t] = a[31 - t]
+    if waits == 2:
+        cute.arch.griddepcontrol_wait()
+    x.local[31 - t] = b[t]
+
+
+@cute.jit
+def dependent(a: cute.Tensor, b: cute.Tensor, x: cute.Symmetric, waits: cute.Constexpr[int]):
+    dependent_kernel(a, b, x, waits).launch(grid=1, block=32, pdl=True)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_dependent_launches_are_ordered_by_their_wait(schedule: str) -> None:
+    for waits in (1, 0, 2):
+        a, b = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+        with cute.testing.ranks(1, schedule=schedule) as world:
+            x = world.symmetric(32, cute.Int32)
+
+            def calls(rank: int, a: np.ndarray = a, b: np.ndarray = b, x: object = x, waits: int = waits) -> None:
+                dependent(a, b, x.on(rank), waits)  # type: ignore[attr-defined]
+                dependent(b, a, x.on(rank), waits)  # type: ignore[attr-defined]
+
+            if waits == 1:
+                world.run(calls)
+                assert (a == np.arange(32)).all() and (x[0] == a[::-1]).all()
+                continue
+            with pytest.raises(InterpError, match=r"before griddepcontrol.wait") as e:
+                world.run(calls)
+            assert e.value.kind == "race"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_operations_run_on_ranks(schedule: str) -> None:
+    """A chain of Hopper GEMMs of each rank: TMA, wgmma, mbarriers and dependent launches."""
+    from cute_dialect import op
+
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (2, 136, 72)).astype(np.float16)
+    b = rng.integers(-2, 3, (2, 72, 72)).astype(np.float16)
+    out: dict[int, np.ndarray] = {}
+
+    def calls(rank: int) -> None:
+        out[rank] = op.mm(op.mm(a[rank], b[rank]), b[rank])
+
+    with cute.testing.ranks(2, schedule=schedule) as world:
+        reports = world.run(calls)
+    want = a.astype(np.float32) @ b.astype(np.float32) @ b.astype(np.float32)
+    assert all((out[r] == want[r]).all() for r in range(2)) and reports[0].launches == 2
