@@ -1062,9 +1062,11 @@ def _attention_backward_of_functions(name: str, c: BackwardConfig, queries: int,
     delta = (dout64 * (powers @ v64)).sum(1)
     slopes = powers * (dout64 @ v64.T - delta[:, None])
     wanted = slopes @ k64 * scale, slopes.T @ q64 * scale, powers.T @ dout64, (slopes * away).sum()
-    stats = np.zeros((1, tiles, 2, c.tile_m), np.float32)
+    stats = np.zeros((1, tiles, 2 + len(c.query_reads), c.tile_m), np.float32)
     with np.errstate(divide="ignore"):
         logs = np.where(total > 0, (most + np.log(total)) / np.log(2), np.inf)
+    for at in range(2, 2 + len(c.query_reads)):  # documents of the queries
+        stats[0, :, at] = np.resize(DOCUMENT, tiles * c.tile_m).reshape(tiles, c.tile_m).view(np.float32)
     for at, rows, fill in ((0, logs, np.inf), (1, delta, 0.0)):
         whole = np.full(tiles * c.tile_m, fill)
         whole[:queries] = rows

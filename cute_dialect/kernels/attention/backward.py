@@ -96,11 +96,14 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     of_queries, of_keys = (("of_queries",), ("of_keys",)) if c.packed else ((), ())
     dlse = ("dlse",) if c.dlse else ()
     kv_sum, parts = (("kv_sum",), ("parts",)) if c.split else ((), ())
+    inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
+    captured = [f"captured {i}" for i in range(inputs)]
     first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *kv_sum, *of_queries, "queries")
+    if c.query_reads:
+        first = (*first, "keys", *captured)
     main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, *(kv_sum or ("dk", "dv")), *of_queries, *of_keys)
     numbers = ("queries", "keys", *parts, "scale", "left", "right")
-    inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
-    others = [f"captured {i}" for i in range(inputs)] + [f"sums {i}" for i in c.learned]
+    others = captured + [f"sums {i}" for i in c.learned]
     lists = (("q", "kv") if c.deterministic else ("q",)) if c.block_n else ()
     for x in lists:
         others += [f"{x}_num_blocks", f"{x}_indices", f"full_{x}_num_blocks", f"full_{x}_indices"]
@@ -109,7 +112,7 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     if c.split:
         last = ("dq_sum", "kv_sum", "dq", "dk", "dv", *of_queries, *of_keys, "queries", "keys", "scale")
     return (
-        BackwardLaunch(f"{c.plain.name}-delta", delta_text, "launch_delta", first),
+        BackwardLaunch(f"{(c if c.query_reads else c.plain).name}-delta", delta_text, "launch_delta", first),
         BackwardLaunch(c.name, backward_text, "launch", (*main, *numbers, *others)),
         BackwardLaunch(f"{c.plain.name}-dq", dq_text, "launch_dq", last),
     )
@@ -199,7 +202,7 @@ def backward(
 ):  # fmt: skip
     c, tiles = config, KeyTiles(config, problem)
     warp_group, warp = cute.arch.warpgroup_idx(), cute.arch.warp_idx() % 4
-    registers = _LISTED if c.block_n else _REGISTERS
+    registers = _LISTED if c.block_n and not c.lean else _REGISTERS
     if cute.arch.thread_idx().x == 0:
         for atom, _ in tmas:
             cpasync.prefetch_descriptor(atom)
@@ -214,7 +217,10 @@ def backward(
         sP = cute.smem_tensor(dtype, x_layout.outer, 1024, x_layout.inner)
         sPt = cute.make_tensor(sP.iterator, cute.select(x_layout.outer, [1, 0, 2]))
     s_dq = cute.smem_tensor(cute.Float32, cute.make_layout((4, 128, c.piece // 4, c.consumers)), 128)
-    s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((2 * c.tile_m, c.q_stages)), 128)
+    s_stats = cute.smem_tensor(cute.Float32, cute.make_layout((c.stats_values, c.q_stages)), 128)
+    s_keys = None
+    if c.key_reads:
+        s_keys = cute.smem_tensor(cute.Int32, cute.make_layout((64 * c.consumers, len(c.key_reads))), 128)
     s_steps = cute.smem_tensor(cute.Int32, cute.make_layout((2, c.q_stages)), 8) if c.block_n else None
     s_places = cute.smem_tensor(cute.Int32, cute.make_layout((2, c.consumers)), 8) if c.block_n else None
     everyone = pipeline.CooperativeGroup(pipeline.Agent.WarpGroup, c.consumers)
@@ -223,7 +229,7 @@ def backward(
             num_stages=stages, producer_group=1, consumer_group=everyone, tx_count=size, defer_sync=True
         )
         for stages, size in (
-            (1, c.key_bytes), (1, c.value_bytes), (c.q_stages, c.query_bytes + 8 * c.tile_m),
+            (1, c.key_bytes), (1, c.value_bytes), (c.q_stages, c.query_bytes + 4 * c.stats_values),
             (c.grad_stages, c.grad_bytes),
         )
     ]  # fmt: skip
@@ -242,7 +248,7 @@ def backward(
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
         BackwardConsumer(
-            tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, (s_steps, s_places)
+            tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, (s_steps, s_places, s_keys)
         ).run()
 
 

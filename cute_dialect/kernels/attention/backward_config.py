@@ -57,6 +57,8 @@ class BackwardConfig(NamedTuple):
     # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
     block_m: int = 0  # queries of a block, a multiple of tile_m
     block_n: int = 0  # keys of a block, a multiple of tile_n
+    # With a block mask, the producers have as few registers as without one: consumers spill less, producers more.
+    lean: bool = False
     head_v: int = 0  # head dimension of V and dO, one of VALUE_HEADS; 0: that of Q and K
 
     @property
@@ -69,6 +71,24 @@ class BackwardConfig(NamedTuple):
         """Inputs of the functions that have gradients."""
         names = () if self.functions is None else self.functions.names
         return tuple([int(name.split()[1]) for name in names if name.startswith("slope ")])
+
+    @property
+    def query_reads(self) -> tuple[int, ...]:
+        """Nodes of the functions that read arrays by the query alone. The first kernel stores their values with the row
+        statistics, so that consumers read them from shared memory. Others are read for each score.
+        """
+        return self._read_along("row")
+
+    @property
+    def key_reads(self) -> tuple[int, ...]:
+        """Nodes of the functions that read arrays by the key alone. Consumers read them once for each tile of keys, and
+        hold the values in shared memory.
+        """
+        return self._read_along("column")
+
+    def _read_along(self, index: str) -> tuple[int, ...]:
+        # Heads above 128 leave little shared memory.
+        return () if self.functions is None else self.functions.read_along(index)[: 3 if self.head <= 128 else 1]
 
     @property
     def plain(self) -> BackwardConfig:
@@ -146,10 +166,15 @@ class BackwardConfig(NamedTuple):
     def smem_bytes(self) -> int:
         """Shared memory of a block in bytes, without barriers."""
         staged = 2 * self.query_bytes // self.dq_parts
-        stats = self.q_stages * 2 * self.tile_m * 4
+        values = 4 * (self.q_stages * self.stats_values + 64 * self.consumers * len(self.key_reads))
         ds = self.ds_stages * self.tile_m * self.tile_n * 2 * (2 if self.halves else 1)
         rings = self.q_stages * self.query_bytes + self.grad_stages * self.grad_bytes
-        return self.key_bytes + self.value_bytes + rings + stats + ds + staged
+        return self.key_bytes + self.value_bytes + rings + values + ds + staged
+
+    @property
+    def stats_values(self) -> int:
+        """Numbers in the row statistics of a tile of queries: two for each row, and those of :attr:`query_reads`."""
+        return (2 + len(self.query_reads)) * self.tile_m
 
     @property
     def dq_values(self) -> int:
@@ -212,7 +237,7 @@ class BackwardConfig(NamedTuple):
         """
         tiles = self.tiles(rows, batch)
         found: dict[str, tuple[str, tuple[int, ...]]] = {
-            "stats": ("f32", (heads, tiles, 2 * self.tile_m)),
+            "stats": ("f32", (heads, tiles, self.stats_values)),
             "dq_sum": ("f32", (heads, tiles, self.tile_m * self.head)),
         }
         if self.deterministic:
@@ -305,6 +330,7 @@ _NAMES = KernelNames(
         "sms": "sms",
         "bm": "block_m",
         "bn": "block_n",
+        "lean": "lean",
         "v": "head_v",
     },
     elements=("functions",),

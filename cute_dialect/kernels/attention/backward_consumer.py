@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_rows import LOG2_E
-from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits, Probabilities
+from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits, Probabilities, hide
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
 from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, negate_dropped, without_negative
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
@@ -54,13 +54,13 @@ class BackwardConsumer:
         scale: Factor of the scores.
         inputs: Inputs of the functions of scores, accumulators of their gradients, and operands of dropout.
         listed: With a block mask, the head and the tile of each slot of Q in shared memory, and those of each
-            consumer's dq; else None.
+            consumer's dq; else None. Values of keys for the functions of scores in shared memory, or None.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
-        inputs: tuple[Any, Any, DropoutOperands | None], listed: tuple[cute.Tensor | None, cute.Tensor | None],
+        inputs: tuple[Any, Any, DropoutOperands | None], listed: tuple[cute.Tensor | None, ...],
     ):  # fmt: skip
         c = tiles.c
         captured, sums, drops = inputs
@@ -96,11 +96,12 @@ class BackwardConsumer:
             self.p = mma_dv.make_fragment_A(part_dv.partition_A(sPt))
             self.xt = mma_dk.make_fragment_A(part_dk.partition_A(sXt))
         self.row = rows * 64 + warp * 16 + lane // 4
-        self.buffer, (self.s_steps, self.s_places) = cute.Int32(0), listed
-        columns = self.column, self.columns
-        self.functions = (
-            None if c.functions is None else BackwardScores(c, captured, sums, self.scale, self.row, columns)
-        )
+        self.buffer, (self.s_steps, self.s_places, s_keys) = cute.Int32(0), listed
+        self.functions = None
+        if c.functions is not None:
+            held = self.s_stats, s_keys
+            columns = self.column, self.columns
+            self.functions = BackwardScores(c, captured, sums, self.scale, self.row, columns, group, held)
 
     def run(self) -> None:
         """Compute dk and dv of all tiles of this block."""
@@ -120,6 +121,8 @@ class BackwardConsumer:
             mma.make_fragment_C(mma.partition_shape_C((c.tile_n, head)))
             for mma, head in ((self.mma_dk, c.head), (self.mma_dv, c.value_head))
         )
+        if self.functions is not None:
+            self.functions.hold_keys(place, self.tiles.start(place)[0])
         k = self.of_k.wait_and_advance()
         q = self.of_q.wait_and_advance()
         (head, tile), steps = self.tiles.start(place), self.tiles.steps(place)
@@ -199,12 +202,12 @@ class BackwardConsumer:
         Returns:
             The slot of the next step.
         """
-        here, listed = QueryTile(tile), None
+        here = QueryTile(tile, slot=q.index)
         if self.s_steps is not None:
             head, number = self.s_steps[0, q.index], self.s_steps[1, q.index]
-            here, listed = QueryTile.unpacked(number), (head, number)
+            here = QueryTile.unpacked(number)._replace(slot=q.index)
         if self.c.halves:
-            return self._step_of_halves(place, q, (head, tile, here, listed), sums, adds, more, starts=starts)
+            return self._step_of_halves(place, q, (head, tile, here), sums, adds, more, starts=starts)
         c, at = self.c, (None, None, None)
         scores, dk, dv = sums
         bits = self._dropout_bits(place, head, here)
@@ -232,7 +235,7 @@ class BackwardConsumer:
         # If consumers split the head, both have these gradients.
         if len(c.learned) > 0 and (not c.splits_head or self.group == 0):
             self.functions.add_captured(
-                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here.tile
+                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here
             )
         _round(grads, ds)
         if c.ds_stages == 1:
@@ -264,6 +267,7 @@ class BackwardConsumer:
             warpgroup.wait_group(1, dq, dk, dv)
         else:
             warpgroup.wait_group(0, dq, dk, dv)
+        listed = self._listed(q)
         grad.release()
         if c.ahead:
             q.release()
@@ -276,15 +280,14 @@ class BackwardConsumer:
         return following
 
     def _step_of_halves(
-        self, place: KeyPlace, q: Slot, step: tuple[Int, Int, QueryTile, tuple[Int, Int] | None], sums: Accumulators,
-        adds: Condition, more: Condition, *, starts: bool,
+        self, place: KeyPlace, q: Slot, step: tuple[Int, Int, QueryTile], sums: Accumulators, adds: Condition,
+        more: Condition, *, starts: bool,
     ) -> Slot:  # fmt: skip
         """Process a tile of queries, of which each consumer has half.
 
-        The arguments are those of :meth:`_step`; ``step`` is the head, the tile, the tile of queries, and its numbers
-        for the writer.
+        The arguments are those of :meth:`_step`; ``step`` is the head, the tile and the tile of queries.
         """
-        at, (head, tile, here, listed) = (None, None, None), step
+        at, (head, tile, here) = (None, None, None), step
         scores, dk, dv = sums
         dp, element = self._accumulator(), self.stored_ds.element_type
         weights, ds = (cute.make_rmem_tensor(cute.size(dp), element) for _ in range(2))
@@ -303,7 +306,7 @@ class BackwardConsumer:
         grads = self._gradients(powers, dp, deltas)
         if len(self.c.learned) > 0:
             self.functions.add_captured(
-                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here.tile
+                grads if powers is plain else self._gradients(plain, dp, deltas), place, head, here
             )
         _round(grads, ds)
         self._store_half(ds, scores.layout, self.stored_ds)
@@ -328,12 +331,18 @@ class BackwardConsumer:
         warpgroup.wait_group(2 + later, dv)
         grad.release()
         warpgroup.wait_group(1 + later, dq)
-        self._pass(dq, listed=listed)
+        self._pass(dq, listed=self._listed(q))
         if self.c.ahead:
             warpgroup.wait_group(later, dk)
             q.release()
         self.buffer = self.buffer ^ 1
         return following
+
+    def _listed(self, q: Slot) -> tuple[Int, Int] | None:
+        """Return the head and the number of the tile of a slot of a block mask, None without one. Both are read again
+        for the writer, so that they need no registers during the step.
+        """
+        return None if self.s_steps is None else (self.s_steps[0, q.index], self.s_steps[1, q.index])
 
     def _store_half(self, values: cute.Tensor, layout: cute.Layout, target: cute.Tensor) -> None:
         """Store this consumer's half of P or dS transposed to shared memory. ``layout`` is that of its accumulator."""
@@ -352,7 +361,7 @@ class BackwardConsumer:
         c = self.c
         found = cute.make_rmem_tensor((2, self.columns // 8), cute.Float32)
         here = cute.make_tensor(
-            self.s_stats.iterator + (q.index * (2 * c.tile_m) + which * c.tile_m + self.column),
+            self.s_stats.iterator + (q.index * c.stats_values + which * c.tile_m + self.column),
             cute.make_layout((2, self.columns // 8), stride=(1, 8)),
         )
         cute.autovec_copy(here, found)
@@ -387,9 +396,11 @@ class BackwardConsumer:
             plain, powers = self.functions.powers(scores, logs, place, head, here, seen, within)
         if c.functions is None or not c.functions.has("slope"):
             self._mask(plain, place, here.tile)
-        if here.past is not None and here.past:
-            plain.fill(0.0)
-            powers.fill(0.0)
+        if seen is None and here.past is not None:
+            # A branch around selects, since ptxas would otherwise select zeros in all steps.
+            nothing = cute.make_rmem_tensor(2, cute.Int32)
+            nothing.fill(nothing_of(here.tile))
+            hide(Probabilities(plain, powers), nothing, here.past, self.columns // 4)
         if bits is None:
             _round(plain, weights)
             return Probabilities(plain, powers)
@@ -403,7 +414,7 @@ class BackwardConsumer:
 
     def _visible(self, place: KeyPlace, head: Int, here: QueryTile) -> cute.Tensor | None:
         """Return the bits of the mask function for a step, None without one."""
-        return None if self.functions is None else self.functions.visible(place, head, here.tile, here.partial)
+        return None if self.functions is None else self.functions.visible(place, head, here)
 
     def _dropout_bits(self, place: KeyPlace, head: Int, here: QueryTile) -> list[cute.Uint32] | None:
         """Return the random results of dropout for a step, None without dropout."""

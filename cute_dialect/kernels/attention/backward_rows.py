@@ -7,18 +7,20 @@ has others for the tiles of dk and dv. ``stats`` holds, for each tile, the log-s
     delta[i] = sum of dO[i] * O[i] over the head dimension, minus dlse[i]
 
 Queries that see no key, and rows of the tile past the end of the queries, have a log-sum-exp of +inf. Their
-probabilities, and thus their gradients, are 0.
+probabilities, and thus their gradients, are 0. The values of each node of
+:attr:`.backward_config.BackwardConfig.query_reads` follow.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_tiles import first_key_tile, query_place
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
+from cute_dialect.kernels.attention.score_graph import Scored, Values, captured_types
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.lang.values.signature_types import Int
@@ -33,7 +35,7 @@ _THREADS = 256
 class Workspaces(NamedTuple):
     """Workspaces of the backward in global memory."""
 
-    stats: cute.Tensor  # row statistics, (heads, tiles, 2 * tile_m)
+    stats: cute.Tensor  # row statistics, (heads, tiles, c.stats_values)
     dq_sum: cute.Tensor  # accumulator of dq, (heads, tiles, tile_m * head)
     turns: cute.Tensor | None  # counters of blocks, (heads, tiles, consumers); None unless the order is fixed
     # Accumulators of dk and then dv, (2 * key heads, tiles, tile_n * head); None unless blocks share tiles of keys.
@@ -51,8 +53,8 @@ def rows_type() -> object:
 
 
 def stats_type(c: BackwardConfig) -> object:
-    """Return the annotation of the row statistics, (heads, tiles, 2 * tile_m)."""
-    n = 2 * c.tile_m
+    """Return the annotation of the row statistics, (heads, tiles, c.stats_values)."""
+    n = c.stats_values
     return cute.Tensor[cute.Float32, f"(?,?,{n}):(?{{i64 div={n}}},{n},1)", "align<16>"]
 
 
@@ -86,26 +88,35 @@ def begins_type(c: BackwardConfig) -> object:
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
     dq_sum: cute.Tensor, turns: cute.Tensor | None, kv_sum: cute.Tensor | None, of_queries: cute.Tensor | None,
-    queries: cute.Int32,
+    queries: cute.Int32, keys: cute.Int32 | None = None, captured: tuple[Any, ...] | None = None,
     config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
-    """Launch one block per tile of queries and head."""
+    """Launch one block per tile of queries and head. ``keys`` and ``captured`` are only read if functions of scores
+    read arrays by the query alone.
+    """
     c = config
     c.check()
     batch = cute.size(of_queries) - 1 if c.packed else out.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
     units = tiles * out.shape[2] * batch
     spaces = Workspaces(stats, dq_sum, turns, kv_sum)
-    delta(out, dout, lse, dlse, spaces, of_queries, queries, tiles, config).launch(grid=units, block=_THREADS, pdl=True)
+    delta(out, dout, lse, dlse, spaces, of_queries, (queries, tiles), (keys, captured), config).launch(
+        grid=units, block=_THREADS, pdl=True
+    )
 
 
 @cute.kernel(name="delta")
 def delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, spaces: Workspaces,
-    of_queries: cute.Tensor | None, queries: Int, tiles: Int, config: cute.Constexpr[BackwardConfig],
+    of_queries: cute.Tensor | None, sizes: tuple[Int, Int], functions: tuple[Int | None, Any],
+    config: cute.Constexpr[BackwardConfig],
 ):  # fmt: skip
-    """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``, and a share of ``kv_sum``."""
-    c, (stats, dq_sum, turns, kv_sum) = config, spaces
+    """Compute the statistics of a tile of queries, and clear its part of ``dq_sum``, and a share of ``kv_sum``.
+
+    ``sizes`` are the numbers of queries and of their tiles. ``functions`` are the number of keys and the inputs of the
+    functions of scores, if they read arrays by the query alone.
+    """
+    c, (stats, dq_sum, turns, kv_sum), (queries, tiles) = config, spaces, sizes
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     thread = cute.arch.thread_idx().x
@@ -143,6 +154,16 @@ def delta(
                     total = cute.Float32(0.0) if log == float("inf") else total
                 stats[head, slot, at] = log
                 stats[head, slot, c.tile_m + at] = total
+        if c.functions is not None and len(c.query_reads) > 0 and thread < c.tile_m:
+            keys, captured = functions
+            graph = Scored(c.functions, captured)
+            query = graph.index(begin + thread, where.queries)
+            at = {"row": query, "matrix": batch, "head": head, "queries": where.queries, "keys": keys}
+            known: Values = {}
+            for i, node in enumerate(c.query_reads):
+                value = graph.held(node, graph.node_value(node, None, at, known))
+                target = cute.recast_tensor(stats[head, slot, None], graph.held_type(node))
+                target[(2 + i) * c.tile_m + thread] = value
         line = dq_sum[head, slot, None]
         for i in cute.range_constexpr(c.tile_m * c.head // 4 // _THREADS):
             cute.autovec_copy(zeros, cute.local_tile(line, (4,), (i * _THREADS + thread,)))
@@ -179,9 +200,10 @@ def delta_text(config: BackwardConfig | None = None) -> cute.Compiled:
     """Trace the kernel ``@delta`` and its host function ``@launch_delta``."""
     c = config or DEFAULT
     matrix, rows = matrix_type(c), rows_type()
+    functions = (cute.Int32, captured_types(c.functions)) if c.query_reads else ()
     return cute.trace(
         launch_delta, matrix, matrix, rows, rows if c.dlse else None, stats_type(c), dq_sum_type(c), turns_type(c),
-        kv_sum_type(c), begins_type(c), cute.Int32, config=c,
+        kv_sum_type(c), begins_type(c), cute.Int32, *functions, config=c,
     )  # fmt: skip
 
 

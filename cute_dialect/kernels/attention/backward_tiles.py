@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
-from cute_dialect.kernels.attention.tiles import BlockLists, TileSchedule
+from cute_dialect.kernels.attention.tiles import BlockLists, TileSchedule, nothing_of
 from cute_dialect.lang.values.signature_types import Condition, Int
 
 
@@ -40,6 +40,23 @@ class QueryTile(NamedTuple):
     tile: Int
     partial: Condition | None = None  # True if the mask function applies; None without a block mask
     past: Condition | None = None  # True if a step of a block mask has no queries
+    slot: Int = 0  # slot of the ring of Q
+    number: Int = 0  # for a step of a block mask, the number of :meth:`packed`
+
+    @property
+    def computes_mask(self) -> Condition:
+        """True if the mask function is evaluated."""
+        if self.partial is None:
+            return True
+        return (self.number & 3) == 2
+
+    @property
+    def hides(self) -> Condition:
+        """True if keys may be hidden: the mask function applies, or there are no queries."""
+        if self.partial is None:
+            return True
+        # ptxas must not keep another register than the number in the meantime.
+        return ((self.number + nothing_of(self.number)) & 3) != 0
 
     def packed(self) -> Int:
         """Return the tile as a number, from which :meth:`unpacked` returns it."""
@@ -48,7 +65,7 @@ class QueryTile(NamedTuple):
     @staticmethod
     def unpacked(number: Int) -> "QueryTile":
         """Return the tile of a number of :meth:`packed`."""
-        return QueryTile(number >> 2, (number & 2) != 0, (number & 1) != 0)
+        return QueryTile(number >> 2, (number & 2) != 0, (number & 1) != 0, number=number)
 
 
 class QueryLists(NamedTuple):

@@ -28,21 +28,29 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
-from cute_dialect.kernels.epilogue.emit import value_of
+from cute_dialect.kernels.epilogue.emit import OF_FLOATS, value_of
+from cute_dialect.kernels.epilogue.functions import FUNCTIONS
 from cute_dialect.kernels.epilogue.graph import Graph, Node, constant_of
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["ARRAYS", "PLACES", "ScoreGraph", "Scored", "captured_types"]
+__all__ = ["ARRAYS", "PLACES", "Indices", "ScoreGraph", "Scored", "Values", "captured_types"]
 
 PLACES = ("row", "column", "matrix", "head", "queries", "keys")
 """Indices of a graph."""
 
 ARRAYS = ("f16", "bf16", "f32", "i1", "i8", "ui8", "i32", "i64")
 """Element types of arrays that a graph may read."""
+
+
+Indices: TypeAlias = dict[str, Any]
+"""Indices of a score by their names in a graph."""
+
+Values: TypeAlias = dict[int, Any]
+"""Values of nodes of a graph."""
 
 
 class ScoreGraph(NamedTuple):
@@ -91,6 +99,69 @@ class ScoreGraph(NamedTuple):
         """Return True if the graph reads arrays by indices."""
         return any([node.op == "element" for node in self.graph.nodes])
 
+    def read_along(self, index: str) -> tuple[int, ...]:
+        """Return the outermost nodes that read an array at indices that depend on ``index`` alone.
+
+        Those that read by keys do not depend on the head, which changes within a tile of keys.
+
+        Args:
+            index: ``row`` or ``column``.
+        """
+        return _read_along(self, index)
+
+    def is_boolean(self, node: int) -> bool:
+        """Return True if the value of a node is a Boolean."""
+        n = self.graph.nodes[node]
+        if n.op == "element":
+            return self.graph.inputs[n.value].element == "i1"
+        if n.op == "constant":
+            return isinstance(constant_of(n), bool)
+        if n.op == "where":
+            return all([self.is_boolean(i) for i in n.operands])
+        return n.op in FUNCTIONS and FUNCTIONS[n.op].result == "b"
+
+    def is_integer(self, node: int) -> bool:
+        """Return True if the value of a node is an integer for certain."""
+        n = self.graph.nodes[node]
+        if n.op in PLACES:
+            return True
+        if n.op == "element":
+            return self.graph.inputs[n.value].element in _INTEGERS
+        if n.op == "constant":
+            return type(constant_of(n)) is int
+        return n.op in _OF_INTEGERS and all([self.is_integer(i) for i in n.operands])
+
+    def is_small(self, node: int) -> bool:
+        """Return True if an integer is computed from indices and small constants, so that sums do not overflow."""
+        n = self.graph.nodes[node]
+        if n.op == "constant":
+            return abs(constant_of(n)) < 1 << 28
+        sums = n.op in _OF_INTEGERS and n.op != "multiply"
+        return n.op in PLACES or (sums and all([self.is_small(i) for i in n.operands]))
+
+    @property
+    def float_integers(self) -> tuple[int, ...]:
+        """Integers that are only used as floats by the score and its slope: operands of casts, and of products and sums
+        with floats.
+        """
+        return _float_integers(self)
+
+    def query_factor(self, node: int) -> int | None:
+        """Return the factor of the query in an integer that is a sum of it and of terms that do not depend on it, or
+        None if the node has another form.
+        """
+        n = self.graph.nodes[node]
+        if n.op == "row":
+            return 1
+        if self.depends[node] in ("", "column"):
+            return 0 if self.is_integer(node) else None
+        signs = {"add": (1, 1), "subtract": (1, -1), "negative": (-1,)}.get(n.op, ())
+        total = 0 if signs else None
+        for sign, i in zip(signs, n.operands):
+            factor = self.query_factor(i)
+            total = None if factor is None or total is None else total + sign * factor
+        return total
+
     @property
     def ranks(self) -> tuple[int, ...]:
         """For each input, the number of indices of an array; 0 for a number."""
@@ -111,6 +182,59 @@ def _from_text(text: str) -> ScoreGraph:
 def _name(of: ScoreGraph) -> str:
     letters = "".join([name[0] if name[-1].isalpha() else name[-1] for name in of.names])
     return letters + sha256(repr(tuple(of)).encode()).hexdigest()[:12]
+
+
+_INTEGERS = ("i8", "ui8", "i32", "i64")
+
+_OF_INTEGERS = ("add", "subtract", "multiply", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum")
+"""Functions of integers whose results are integers."""
+
+
+@lru_cache(maxsize=256)
+def _read_along(of: ScoreGraph, index: str) -> tuple[int, ...]:
+    nodes, of_head = of.graph.nodes, list[bool]()
+    for node in nodes:
+        of_head.append(node.op == "head" or any([of_head[i] for i in node.operands]))
+    found, left = set[int](), [x.node for x in of.graph.outputs]
+    while left:
+        node = left.pop()
+        if nodes[node].op == "element" and of.depends[node] == index and not (index == "column" and of_head[node]):
+            found.add(node)
+        else:
+            left += nodes[node].operands
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=256)
+def _float_integers(of: ScoreGraph) -> tuple[int, ...]:
+    nodes, left = of.graph.nodes, [of.node(name) for name in ("score", "slope") if of.has(name)]
+    used = set[int]()
+    while left:
+        node = left.pop()
+        if node not in used:
+            used.add(node)
+            left += nodes[node].operands
+
+    def is_converted(i: int, user: int) -> bool:
+        n = nodes[user]
+        if n.op == "abs":
+            return all([is_converted(user, other) for other in used if user in nodes[other].operands])
+        if n.op == "cast" or n.op in OF_FLOATS:
+            return True
+        others = [x for x in n.operands if x != i]
+        of_numbers = n.op in ("add", "subtract", "multiply", "maximum", "minimum")
+        return of_numbers and len(others) == 1 and not of.is_integer(others[0]) and not of.is_boolean(others[0])
+
+    outputs = {x.node for x in of.graph.outputs}
+    return tuple(
+        [
+            i
+            for i in sorted(used - outputs)
+            if of.is_integer(i)
+            and of.depends[i] in ("row", "both")
+            and all([is_converted(i, user) for user in used if i in nodes[user].operands])
+        ]
+    )
 
 
 @lru_cache(maxsize=256)
@@ -141,9 +265,7 @@ class Scored:
         """
         return cute.min(at, extent - 1) if self.of.gathers else at
 
-    def known(
-        self, names: tuple[str, ...], along: str, place: dict[str, Any], before: dict[int, Any] | None = None
-    ) -> dict[int, Any]:
+    def known(self, names: tuple[str, ...], along: str, place: Indices, before: Values | None = None) -> Values:
         """Return the values, by node, that outputs need and that depend on one index alone, or on none.
 
         Args:
@@ -158,22 +280,36 @@ class Scored:
                 self._compute(self.of.node(name), ("", along), None, place, found)
         return found
 
-    def value(self, name: str, score: Any, place: dict[str, Any], known: dict[int, Any]) -> Any:
+    def value(self, name: str, score: Any, place: Indices, known: Values) -> Any:
         """Return an output for a score. ``known`` are values by node; those that are computed are added to it."""
-        node = self.of.node(name)
+        return self.node_value(self.of.node(name), score, place, known)
+
+    def node_value(self, node: int, score: Any, place: Indices, known: Values) -> Any:
+        """Return the value of a node for a score, as :meth:`value` does."""
         self._compute(node, ("", "row", "column", "both"), score, place, known)
         return known[node]
 
-    def indices(self, index: int, place: dict[str, Any], known: dict[int, Any]) -> list[Any]:
+    def held_type(self, node: int) -> Any:
+        """Return the type in which a value of an array is held: Float32, or Int32 for integers and Booleans."""
+        element = self.of.graph.inputs[self.of.graph.nodes[node].value].element
+        return cute.Float32 if element in ("f16", "bf16", "f32") else cute.Int32
+
+    def held(self, node: int, value: Any) -> Any:
+        """Return the value of an array as it is held in memory."""
+        return cute.where(value, 1, 0) if self.of.is_boolean(node) else value
+
+    def read(self, node: int, word: Any) -> Any:
+        """Return the value of an array that was held in memory."""
+        return word != 0 if self.of.is_boolean(node) else word
+
+    def indices(self, index: int, place: Indices, known: Values) -> list[Any]:
         """Return the indices at which the graph reads an input that it reads once."""
         node = next(x for x in self.of.graph.nodes if x.op == "element" and x.value == index)
         for i in node.operands:
             self._compute(i, ("", "row", "column", "both"), None, place, known)
         return self._within(node, self.inputs[index], known)
 
-    def _compute(
-        self, top: int, along: tuple[str, ...], score: Any, place: dict[str, Any], found: dict[int, Any]
-    ) -> None:
+    def _compute(self, top: int, along: tuple[str, ...], score: Any, place: Indices, found: Values) -> None:
         """Add the values of a node and of those that it needs, as far as they depend on ``along``."""
         nodes, depends = self.of.graph.nodes, self.of.depends
         if top in found:
@@ -183,7 +319,7 @@ class Scored:
         if depends[top] in along:
             found[top] = self._value(nodes[top], score, place, found)
 
-    def _value(self, node: Node, score: Any, place: dict[str, Any], found: dict[int, Any]) -> Any:
+    def _value(self, node: Node, score: Any, place: Indices, found: Values) -> Any:
         operands = [found[i] for i in node.operands]
         if node.op == "element":
             array, element = self.inputs[node.value], self.of.graph.inputs[node.value].element
@@ -202,7 +338,7 @@ class Scored:
             return cute.Float32(operands[0]) * (1.0 / operands[1])
         return value_of(node, score, None, operands, place)
 
-    def _within(self, node: Node, array: cute.Tensor, found: dict[int, Any]) -> list[Any]:
+    def _within(self, node: Node, array: cute.Tensor, found: Values) -> list[Any]:
         """Return the indices of an element, counted from the end if they are negative, as in Python."""
         at: list[Any] = []
         for mode, i in enumerate(node.operands):

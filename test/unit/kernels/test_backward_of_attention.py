@@ -175,6 +175,7 @@ def test_names_of_configurations() -> None:
         ("deterministic", True), ("split", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1),
         ("ds_stages", 1), ("dq_parts", 2), ("ahead", 1), ("halves", True), ("late", True), ("pairs", False), ("sms", 1),
         ("functions", "sv0123456789ab"), ("block_m", 128), ("block_n", 256), ("head_v", 64), ("dropout", True),
+        ("lean", True),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields

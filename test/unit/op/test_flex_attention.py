@@ -229,6 +229,40 @@ def capped(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     return 0.5 * torch.tanh(3 * score) + 2 * RELATIVE[h, q_idx - kv_idx]
 
 
+STARTS = torch.arange(S) * 7 % 60
+KINDS = torch.arange(S, dtype=torch.int32) % 3
+SHOWN = torch.arange(S) % 5 != 2
+LINE = torch.linspace(-1, 1, S)
+LINES = torch.linspace(-1, 1, HEADS * S).reshape(HEADS, -1)
+LIMITS = torch.tensor([10, 2**31 - 1], dtype=torch.int32)
+
+
+def ragged(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return SHOWN[q_idx] & (kv_idx >= q_idx - STARTS[q_idx]) & (q_idx >= kv_idx)
+
+
+def kinds(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    far = ~(abs(kv_idx - q_idx) <= 2) & (q_idx - kv_idx < LIMITS[h])
+    return (KINDS[q_idx] != KINDS[kv_idx]) & (q_idx + STARTS[kv_idx] >= kv_idx) & far | (q_idx == kv_idx + 3)
+
+
+def branches(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    late = (q_idx > kv_idx - STARTS[kv_idx]) & (kv_idx - q_idx < 10) | (q_idx <= 3)
+    return torch.where(h == 0, (KINDS[kv_idx] + 5 > abs(q_idx - kv_idx)) ^ SHOWN[kv_idx], late)
+
+
+def lines(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + LINE[q_idx] * 0.5 + LINES[h, kv_idx] * LINE[kv_idx]
+
+
+def distances(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score - abs(q_idx - kv_idx) * 0.125 * LINES[h, q_idx]
+
+
+def scaled(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score * (1 + (kv_idx - q_idx).float() * 0.01) + torch.where(q_idx - kv_idx > 3, LINE[q_idx], 0.25)
+
+
 GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     # score_mod, mask_mod, and the block mask
     "captured": (added, per_head, {"BLOCK_SIZE": 128}),
@@ -238,6 +272,9 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "small blocks": (added, per_head, {"BLOCK_SIZE": 64}),
     "captured and capped": (capped, document, {"BLOCK_SIZE": 128}),
     "short blocks": (softcap, document, {"BLOCK_SIZE": (64, 128)}),
+    "values of queries and keys": (lines, ragged, {"BLOCK_SIZE": 128}),
+    "bounds": (distances, kinds, {"BLOCK_SIZE": (64, 128)}),
+    "branches": (scaled, branches, {"BLOCK_SIZE": 64}),
 }
 
 
@@ -295,6 +332,43 @@ def test_deterministic_gradients(size: int, mask_mod: Any, sms: int, monkeypatch
     wanted = torch.autograd.grad(exact(*wide, alibi, mask_mod(b, h, i, j))[0], wide, grad.double())
     for x, y, z in zip(*found, wanted):
         assert torch.equal(x, y) and float((x.double() - z).norm()) < 2e-3 * float(z.norm())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "head"), [(128, 64), (64, 192)])
+def test_values_of_queries_and_keys_are_ordered(size: int, head: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first kernel passes values of queries, and threads of a warp those of keys, to each other."""
+    leaves = [x.requires_grad_() for x in arrays(1, 1, 1, head)]
+    mask = op.create_block_mask(ragged, None, None, S, S, "cpu", size)
+    out = CALL(*leaves, lines, mask, device="cpu")
+    run = {"schedule": "random", "seed": 1, "checks": CHECKS}
+    module = sys.modules["cute_dialect.op.functions.flex_attention"]
+    monkeypatch.setattr(module, "RowCall", functools.partial(RowCall, run=run))
+    grad = torch.randn(1, 1, S, head, generator=torch.Generator().manual_seed(3)).half()
+    found = torch.autograd.grad(out, leaves, grad)
+    b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate((1, 1, S, S)))
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    wanted = torch.autograd.grad(exact(*wide, lines, ragged(b, h, i, j))[0], wide, grad.double())
+    for x, y in zip(found, wanted):
+        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
+
+
+def test_graphs_say_what_depends_on_the_query() -> None:
+    def nodes(score_mod: Any, mask_mod: Any) -> tuple[Any, list[str]]:
+        found = trace_scores("flex_attention", score_mod, mask_mod).graph
+        assert found is not None
+        return found, [n.op for n in found.graph.nodes]
+
+    of, names = nodes(lines, ragged)
+    arrays_of = {along: [names[i] for i in of.read_along(along)] for along in ("row", "column")}
+    assert arrays_of == {"row": ["element"] * 3, "column": ["element"]}  # not LINES[h, kv_idx]
+    of, names = nodes(None, kinds)
+    factors = {of.query_factor(i) for i, name in enumerate(names) if name in ("subtract", "add")}
+    assert factors == {-1, 0, 1}
+    assert all([of.is_boolean(i) for i, name in enumerate(names) if name in ("less", "where", "logical_and")])
+    of, names = nodes(distances, kinds)  # comparisons of the mask do not count
+    assert [names[i] for i in of.float_integers] == ["subtract", "abs"]
+    assert not of.is_integer(names.index("accum"))
 
 
 def test_tiles_of_a_block_mask_have_blocks_of_their_own() -> None:
