@@ -238,7 +238,7 @@ LIMITS = torch.tensor([10, 2**31 - 1], dtype=torch.int32)
 
 
 def ragged(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
-    return SHOWN[q_idx] & (kv_idx >= q_idx - STARTS[q_idx]) & (q_idx >= kv_idx)
+    return SHOWN[q_idx] & (kv_idx >= q_idx - STARTS[q_idx]) & (q_idx >= kv_idx) | (q_idx == kv_idx)
 
 
 def kinds(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
