@@ -801,6 +801,20 @@ def _as(v: Array, source: Leaf, target: Leaf) -> Array:
     return wide.view(target.dtype)
 
 
+def _ptx_address(text: Text, slot: int, add: int, space: int) -> Callable[[Regs, Group], Value]:
+    """Return a function that computes the address of an access.
+
+    An integer that is an address in `.shared` loses the rank of the block in its cluster, as in `inttoptr`.
+    """
+    low = (1 << WINDOW_BITS) - 1 if space == SHARED and not text.leaf(slot).space else 0
+
+    def address(R: Regs, g: Group) -> Value:
+        at: Value = R[slot] + add if add else R[slot]  # type: ignore[operator]
+        return at & low if low and g.in_cluster else at  # type: ignore[operator]
+
+    return address
+
+
 def _ptx_load(text: Text, s: Statement) -> None:
     outs = [text.slot(p) for p in s.parts(0)]
     slot, add = text.address(s.operands[1])
@@ -810,7 +824,7 @@ def _ptx_load(text: Text, s: Statement) -> None:
         raise InterpError("unsupported", f"{s.opcode} needs {n} registers, got {len(outs)}")
     leaf = _vector(element, n)
     space = text.leaf(slot).space or _ptx_space(s.opcode)
-    site = Site(leaf, leaf.size, space, False, op=text.op)
+    site, address = Site(leaf, leaf.size, space, False, op=text.op), _ptx_address(text, slot, add, space)
     text.c.pieces.bound(site, slot)
     order_of_ptx(s.opcode, site)
     site.constant = ".nc" in s.opcode
@@ -820,7 +834,7 @@ def _ptx_load(text: Text, s: Statement) -> None:
     guarded = text.guard(s)[0] >= 0
 
     def step(R: Regs, g: Group) -> None:
-        got = to_lanes(load(site, g, R[slot] + add if add else R[slot]), leaf, g.lanes)  # type: ignore[operator]
+        got = to_lanes(load(site, g, address(R, g)), leaf, g.lanes)  # type: ignore[operator]
         for i, (d, t) in enumerate(zip(outs, out_leaves)):
             v = _as(got[:, i] if n > 1 else got, element, t) if element is not B128 else got
             R[d] = merge(g.mask, v, R[d], t) if guarded else v
@@ -850,7 +864,8 @@ def _ptx_store(text: Text, s: Statement) -> None:
     values = [text.slot(p) for p in s.parts(1)]
     element = _element(s.opcode)
     leaf = _vector(element, _count(s.opcode))
-    site = Site(leaf, leaf.size, text.leaf(slot).space or _ptx_space(s.opcode), True, op=text.op)
+    space = text.leaf(slot).space or _ptx_space(s.opcode)
+    site, address = Site(leaf, leaf.size, space, True, op=text.op), _ptx_address(text, slot, add, space)
     text.c.pieces.bound(site, slot)
     order_of_ptx(s.opcode, site)
     if site.order:
@@ -860,7 +875,7 @@ def _ptx_store(text: Text, s: Statement) -> None:
     def step(R: Regs, g: Group) -> None:
         cols = [_as(to_lanes(R[v], t, g.lanes), t, element) for v, t in zip(values, leaves)]
         data = np.stack(cols, axis=-1) if leaf.shape else cols[0]
-        store(site, g, R[slot] + add if add else R[slot], data)  # type: ignore[operator]
+        store(site, g, address(R, g), data)  # type: ignore[operator]
         g.count.progress += 1
 
     text.emit(s, step)
@@ -893,7 +908,8 @@ def _atomic(text: Text, s: Statement) -> None:
         kind = "u" + kind
     kind = _KINDS.get(kind, kind)
     algebra = _atomic_algebra(text.c, kind, leaf, s.opcode)
-    site = Site(leaf, leaf.size, text.leaf(slot).space or _ptx_space(s.opcode), True, "atomic", text.op)
+    space = text.leaf(slot).space or _ptx_space(s.opcode)
+    site, address = Site(leaf, leaf.size, space, True, "atomic", text.op), _ptx_address(text, slot, add, space)
     text.c.pieces.bound(site, slot)
     site.atomic = True
     order_of_ptx(s.opcode, site)
@@ -910,7 +926,7 @@ def _atomic(text: Text, s: Statement) -> None:
         else:
             cols = [_as(to_lanes(R[v], t, g.lanes), t, unit) for v, t in zip(values, leaves)]
             data = np.stack(cols, axis=-1) if leaf.shape else cols[0]
-        old = atomic_lanes(site, g, R[slot] + add if add else R[slot], data, kind, result >= 0, algebra)  # type: ignore[operator]
+        old = atomic_lanes(site, g, address(R, g), data, kind, result >= 0, algebra)  # type: ignore[operator]
         if result >= 0:
             raw_old = np.ascontiguousarray(to_lanes(old, leaf, g.lanes))
             R[result] = raw_old.view(text.leaf(result).dtype).reshape(g.lanes)
