@@ -367,6 +367,11 @@ class GlobalMemory:
                 f"rank {self.rank} uses an address of rank {owner}'s mapping; addresses do not travel between ranks, "
                 f"because each GPU maps memory at other addresses: use x.peer({owner})"
             )
+        if best is None and self._peers is None and PEER_BASE <= address & PeerMemory.MASK < LOCAL_WINDOW:
+            return (
+                f"an address of rank {owner} in cute.testing.ranks, but this call runs on its own; make the call in "
+                "the function that is passed to world.run"
+            )
         if best is None:
             return "no buffer is near this address"
         offset = address - best.base

@@ -97,6 +97,23 @@ run(lambda x, s: None, reports=["banks"])
 #: reports: ranks run together, so this is no option of one call
 #: called from preamble.py:24:32
 
+# ===== a call outside of world.run
+with cute.testing.ranks(2) as world:
+    x, s = world.symmetric(32, cute.Float32, name="x"), world.signals()
+    call(lambda x, s: s.set(0, 0, 1), x.on(1), s.on(1), OUT, device="cpu")
+#: InterpError
+#: cute_dialect/lang/ranks.py:122:9: error: out-of-bounds store of 8 bytes: an address of rank 1 in cute.testing.ranks, but this call runs on its own; make the call in the function that is passed to world.run
+#:         cute.arch.store(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
+#:         ^~~~~~~~~~~~~~~
+#: ranks.py:3:23: note: in 'Signals.set', called from here
+#:     call(lambda x, s: s.set(0, 0, 1), x.on(1), s.on(1), OUT, device="cpu")
+#:                       ^~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0)
+#:   address 0x…
+
 # ===== an array of the wrong kind
 call(lambda x, s: None, OUT, OUT, OUT, device="cpu")
 #: KernelTypeError
