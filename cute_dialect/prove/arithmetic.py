@@ -17,7 +17,7 @@ from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.memory.buffers import WINDOW_BITS
 from cute_dialect.interp.types import stride_of, type_of
 from cute_dialect.prove.attributes import integer_of, integers_of
-from cute_dialect.prove.decisions import Interval, Restart, is_above, lowest, threshold
+from cute_dialect.prove.decisions import Restart, interval_of, is_above, lowest, threshold
 from cute_dialect.prove.facts import Actor, Facts, Table
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.state import ALL_LANES, State, Warp
@@ -81,6 +81,7 @@ class Learned:
         askers: Ops that compare a base with a number that is not relative to its loop.
         modulus: Divisors of induction variables, by base.
         threshold: Largest numbers that induction variables are compared with, by base.
+        launch: Numbers below which a base has the same value in all tiles, by base.
         holders: Number of the bit of each holder of facts.
         ranges: Products of a base that must fit a type, assumed: the largest factor by base and width in bits.
         skips: True if a condition on sizes was not asked, because only accesses depend on it.
@@ -97,6 +98,7 @@ class Learned:
     askers: dict[Operation, set[Terms]] = field(default_factory=dict[Operation, set[Terms]])
     modulus: dict[Terms, int] = field(default_factory=dict[Terms, int])
     threshold: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    launch: dict[Terms, int] = field(default_factory=dict[Terms, int])
     holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
     ranges: dict[tuple[Terms, int], int] = field(default_factory=dict[tuple[Terms, int], int])
     skips: bool = False
@@ -135,15 +137,25 @@ class Evaluator:
                 raise Restart
             if base in s.shifted:
                 raise NotProved("asks for a trip count that other warps have already passed", op)
-        return is_above(s.decisions, base, bound, self.learned.minimum) is positive
+        return self._is_above(s, base, bound) is positive
+
+    def _is_above(self, s: State, base: Base, bound: int) -> bool:
+        """Return True if the value of a base is above `bound`. Raises Undecided.
+
+        A symbol is the same in all tiles. Up to a number, it is decided once for the whole launch.
+        """
+        decisions, minimum = s.decisions, self.learned.minimum
+        most = self.learned.launch.get(base[0], 0) if base[1] is not None and base not in s.shifted else 0
+        if most:
+            is_above(decisions, (base[0], None), min(bound, most - 1), minimum)
+        return is_above(decisions, base, bound, minimum)
 
     def concrete(self, s: State, w: Warp, value: Value, op: Operation) -> Value:
         """Return the number that a symbol is, if decisions bound it on both sides."""
         if not isinstance(value, Linear) or len(value.terms) != 1 or value.terms[0][1] < 0:
             return value
         terms = ((value.terms[0][0], 1),)
-        interval: Interval = s.decisions.get(self.base(w, terms), (lowest(terms, self.learned.minimum), None))
-        low, high = interval
+        low, high = interval_of(s.decisions, self.base(w, terms), self.learned.minimum)
         if low is None or high is None:
             return value
         for guess in range(low, high + 1):  # Even if low == high, ask: an answer about a shifted counter is refused.

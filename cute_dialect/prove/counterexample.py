@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from cute_dialect.interp.compiler.switches import is_switch
 from cute_dialect.prove.arithmetic import Learned
-from cute_dialect.prove.decisions import Undecided, split
+from cute_dialect.prove.decisions import Restart, Undecided, split
 from cute_dialect.prove.exhaustive import Step, WrongStep, land, take_step
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Program
@@ -70,4 +70,6 @@ def steps_of(program: Program, learned: Learned, choices: Sequence[Choice]) -> l
                 out.append(land(machine, s, 0))
     except WrongStep as v:
         out.append(v.step)
+    except Restart:
+        pass  # The search met the violation before this. The interpreter goes on round-robin.
     return out

@@ -34,9 +34,17 @@ def lowest(terms: Terms, minimum: Mapping[Terms, int]) -> int | None:
     return 0 if all(factor > 0 and atom[0] != ANY for atom, factor in terms) else None
 
 
+def interval_of(decisions: Mapping[Base, Interval], base: Base, minimum: Mapping[Terms, int]) -> Interval:
+    """Return the values of a base that earlier decisions, about it or about the whole launch, leave."""
+    found = decisions.get(base)
+    if found is None and base[1] is not None:
+        found = decisions.get((base[0], None))
+    return found or (lowest(base[0], minimum), None)
+
+
 def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum: Mapping[Terms, int]) -> bool:
     """Return True if the value of a base is above `bound`. Raises Undecided if both are possible."""
-    low, high = decisions.get(base, (lowest(base[0], minimum), None))
+    low, high = interval_of(decisions, base, minimum)
     if low is not None and low > bound:
         return True
     if high is not None and high <= bound:
@@ -46,7 +54,7 @@ def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum
 
 def split(decisions: dict[Base, Interval], question: Undecided, minimum: Mapping[Terms, int], answer: bool) -> None:
     """Record the answer to a question."""
-    low, high = decisions.get(question.base, (lowest(question.base[0], minimum), None))
+    low, high = interval_of(decisions, question.base, minimum)
     decisions[question.base] = (question.bound + 1, high) if answer else (low, question.bound)
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import lcm
 
 from cute_dialect.prove.arithmetic import Learned
+from cute_dialect.prove.decisions import interval_of
 from cute_dialect.prove.facts import DONE, Record
 from cute_dialect.prove.search import Keys
 from cute_dialect.prove.state import Frame, State, Warp
@@ -91,12 +92,14 @@ def check_move(learned: Learned, s: State, move: Move) -> None:
         raise WrongMove("renumbers tiles by another distance than the loop over them")
 
 
-def apply_move(s: State, move: Move) -> None:
+def apply_move(learned: Learned, s: State, move: Move) -> None:
     """Renumber a state."""
     for base in move.dropped:
         s.decisions.pop(base, None)
         s.shifted.discard(base)
     shifts = move.shifts
+    for base in shifts:  # From now on, a decision about the whole launch says nothing about the numbers of this loop.
+        s.decisions[base] = interval_of(s.decisions, base, learned.minimum)
 
     def moved(base: Base) -> Base:
         return base[0], None if base[1] is None else base[1] - move.tiles

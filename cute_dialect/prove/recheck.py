@@ -169,7 +169,7 @@ def outcomes(machine: Machine, engine: str, s: State, question: Undecided | None
 
 def encoded(codec: Codec, s: State, question: Undecided | None, move: Move) -> tuple[Child, Child]:
     """Make a move, and return the nodes of the state and its question."""
-    apply_move(s, move)
+    apply_move(codec.machine.learned, s, move)
     settle(s)
     if question is None:
         return codec.write(s), "N"

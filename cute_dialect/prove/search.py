@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from cute_dialect.prove.arithmetic import Learned
-from cute_dialect.prove.decisions import Restart, Undecided, lowest, split
+from cute_dialect.prove.decisions import Restart, Undecided, interval_of, lowest, split
 from cute_dialect.prove.facts import DONE
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Code, Program
@@ -29,6 +29,8 @@ Moved: TypeAlias = "Callable[[Base], Base]"
 Plain: TypeAlias = "Callable[[Value], Hashable]"
 MOST_STATES = 20_000
 MOST_RESTARTS = 500
+MOST_DECIDED = 8
+"""Largest number up to which sizes are decided for the whole launch."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ class Keys:
             terms = base[0]
             if terms not in self.learned.loop_bases:
                 continue
+            if base[1] is None and terms not in self.learned.outer_bases:
+                continue  # The same in all tiles, see Learned.launch.
             asks = any(self._may_ask(w, base) for w in live)
             at = positions.get(base)
             if not asks and at is None:
@@ -129,13 +133,29 @@ class Keys:
             if base[0] in self.learned.outer_bases:
                 out[base] = d = tiles or 0
             if d:
+                s.decisions[base] = interval_of(s.decisions, base, self.learned.minimum)
                 s.shifted.add(base)
         return out, tiles or 0
+
+    def _learn_launch(self, s: State) -> None:
+        """Let small sizes be decided for the whole launch, if warps may be in different tiles. Raises Restart.
+
+        Otherwise the search tries all sequences of small trip counts that fit a ring. With as many steps per tile as
+        the ring has stages, the warps are at most one tile apart. An mbarrier per stage and direction is assumed.
+        """
+        tiles = [terms for terms, tile in s.decisions if tile is not None]
+        for terms in dict.fromkeys(tiles):
+            if terms not in self.learned.launch and tiles.count(terms) > 1:
+                most = min(MOST_DECIDED, len(s.mbarriers) // self.program.blocks // 2 + 1)
+                self.learned.launch[terms] = most
+                self.learned.threshold[terms] = max(self.learned.threshold.get(terms, -1), most - 1)
+                raise Restart
 
     def key(self, s: State) -> Hashable:
         """Return the state as a value. Decisions that no warp can ask for again are removed from it."""
         self.machine.refresh(s)
         shifts, tiles = self.shifts(s)
+        self._learn_launch(s)
 
         def moved(base: Base) -> Base:
             return base[0], None if base[1] is None else base[1] - tiles

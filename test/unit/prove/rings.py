@@ -1,7 +1,8 @@
 """Small protocols of the language, correct or with one defect, for tests of the protocol prover.
 
 `ring` moves rows with mbarriers, `tma_ring` with TMA copies, `copy_pipeline` with cp.async and barriers of the block,
-`handoff` with two named barriers, and `cluster_ring` with multicast copies in a cluster of two blocks.
+`handoff` with two named barriers, and `cluster_ring` with multicast copies in a cluster of two blocks. `tile_ring` is
+`ring` for several tiles of one number of steps.
 """
 
 # ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
@@ -292,6 +293,67 @@ def cluster_ring(stages: int, defect: str = "") -> Callable[..., Any]:
 def cluster_arrays(columns: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the arguments of `cluster_ring` for a number of steps."""
     return np.ones((16, 32 * columns), np.float32), np.zeros((64, columns), np.float32)
+
+
+TILE_DEFECTS = ("no wait for empty", "early release", *(f"no release of {n} columns" for n in range(1, 5)))
+
+
+def tile_ring(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function that moves rows of tiles through one ring, each tile a row more than `x` has columns.
+
+    "no release of 3 columns" affects only this number of columns.
+    """
+
+    @cute.kernel
+    def tile_kernel(x: cute.Tensor, y: cute.Tensor, tiles: cute.Int32):
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        slots = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32 * stages, 16), cute.make_layout((32, stages)))
+        full, empty = cute.arch.alloc_smem(cute.Int64, stages, 8), cute.arch.alloc_smem(cute.Int64, stages, 8)
+        if tid == 0:
+            for s in cute.range_constexpr(stages):
+                cute.arch.mbarrier_init(full + s, 32)
+                cute.arch.mbarrier_init(empty + s, 32)
+        cute.arch.sync_threads()
+        slot, phase = cute.Int32(0), cute.Int32(0)
+        if warp == 0:
+            for _ in range(tiles):
+                for _ in range(x.shape[1] + 1):
+                    if defect != "no wait for empty":
+                        cute.arch.mbarrier_wait(empty + slot, phase ^ 1)
+                    slots[lane, slot] = x[lane, 0]
+                    cute.arch.mbarrier_arrive(full + slot)
+                    slot += 1
+                    if slot == stages:
+                        slot = cute.Int32(0)
+                        phase = phase ^ 1
+        else:
+            for _ in range(tiles):
+                for _ in range(x.shape[1] + 1):
+                    cute.arch.mbarrier_wait(full + slot, phase)
+                    if defect == "early release":
+                        cute.arch.mbarrier_arrive(empty + slot)
+                    y[lane, 0] = slots[lane, slot]
+                    if defect.startswith("no release of"):
+                        if x.shape[1] != int(defect.split()[3]):
+                            cute.arch.mbarrier_arrive(empty + slot)
+                    elif defect != "early release":
+                        cute.arch.mbarrier_arrive(empty + slot)
+                    slot += 1
+                    if slot == stages:
+                        slot = cute.Int32(0)
+                        phase = phase ^ 1
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"], tiles: cute.Int32):
+        tile_kernel(x, y, tiles).launch(grid=1, block=64)
+
+    return launch
+
+
+def tile_arrays(columns: int) -> tuple[Any, ...]:
+    """Return the arguments of `tile_ring` for four tiles."""
+    return *arrays(columns), 4
 
 
 FAMILIES: tuple[tuple[Callable[..., Any], tuple[str, ...], Callable[[int], tuple[Any, ...]]], ...] = (

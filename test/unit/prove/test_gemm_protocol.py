@@ -68,7 +68,7 @@ def defect(title: str) -> Mutation:
 def test_the_gemm_is_proved():
     proof = prove(lowered(), compiled()[1], seconds=300)
     assert proof, str(proof)
-    assert proof.assumed == ("k_tiles >= 1",)
+    assert proof.assumed == ("k_tiles >= 1",) and proof.states < 150
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[2] / "oracle"))
 
 import prove_table
-from rings import DEFECTS, FAMILIES, arrays, cluster_ring, ring
+from rings import DEFECTS, FAMILIES, TILE_DEFECTS, arrays, cluster_ring, ring, tile_arrays, tile_ring
 
 PROBLEMS = [arrays(n) for n in (7, 4, 1, 2)]
 
@@ -50,6 +50,21 @@ def test_a_defect_is_refuted_with_a_report_of_the_interpreter(defect: str):
     assert proof.verdict == "refuted" and not proof
     assert "rings.py:" in proof.location and "the interpreter reports" in proof.cure and "rings.py:" in proof.cure
     assert any(size.startswith("x") for size in proof.sizes)
+
+
+def test_small_sizes_are_decided_for_all_tiles_at_once():
+    """Otherwise the search tries all sequences of sizes that fit the ring: 561 states for the GEMM instead of 80."""
+    (proof,) = cute.testing.prove(tile_ring(2), tile_arrays(2))
+    assert proof and proof.states < 100, str(proof)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("defect", TILE_DEFECTS)
+def test_a_defect_for_one_size_is_refuted(defect: str):
+    """The sizes that are decided for the whole launch (up to 2), and above them."""
+    problems = [tile_arrays(n) for n in range(1, 7)]
+    (proof,) = cute.testing.prove(tile_ring(2, defect), tile_arrays(7), problems=problems)
+    assert proof.verdict == "refuted", str(proof)
 
 
 def test_a_counterexample_without_a_replay_is_not_proved():
