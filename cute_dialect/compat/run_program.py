@@ -37,7 +37,6 @@ from cute_dialect.runtime.settings import word
 # --------------------------------------------------------------------------------------------------------- placeholders
 
 
-LATER_CHIPS = "is an instruction of sm_100 or later that this compiler does not support"
 STATEMENTS = "builds a loop explicitly, which is not supported; use 'for' or 'while'"
 VENDOR = "belongs to NVIDIA's compiler and is not available"
 
@@ -60,7 +59,7 @@ class _Refused(type):
 def refused(name: str, why: str) -> type:
     """Return a placeholder class for a name, which raises an error with the reason when used.
 
-    >>> issubclass(refused("tcgen05.MmaF16BF16Op", LATER_CHIPS).kind, object)
+    >>> issubclass(refused("cutlass.cute.experimental", VENDOR).kind, object)
     True
     """
     return _Refused(name, (), {"__module__": __name__, "why": why})
@@ -145,7 +144,6 @@ REFUSED = {
     "cutlass.base_dsl.tvm_ffi_builder": VENDOR,
     "cutlass.cute._tvm_ffi_args_spec_converter": VENDOR,
     "cutlass.cutlass_dsl.tvm_ffi_provider": VENDOR,
-    "cutlass.pipeline.PipelineAsyncUmma": LATER_CHIPS,
 }
 """Modules and names that can be imported but not used, with the reason."""
 _ULTRA = "is an MMA of sm_103 with K = 96, which is not supported"

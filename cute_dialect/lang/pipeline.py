@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineClcFetchAsync", "PipelineConsumer",
-    "PipelineCpAsync", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
+    "Agent", "CooperativeGroup", "NamedBarrier", "PipelineAsync", "PipelineAsyncUmma", "PipelineClcFetchAsync",
+    "PipelineConsumer", "PipelineCpAsync", "PipelineOrder", "PipelineProducer", "PipelineState", "PipelineTmaAsync",
     "PipelineTmaMultiConsumersAsync", "PipelineTmaStore", "PipelineTmaUmma", "PipelineUmmaAsync", "PipelineUserType",
     "arrive", "arrive_and_wait", "make_pipeline_state", "pipeline_init_arrive", "pipeline_init_wait", "sync",
 ]  # fmt: skip
@@ -616,16 +616,13 @@ def _operand_blocks(cta_layout_vmnk: LayoutLike, rank: Int) -> Int:
     return cute.Int16(mask)
 
 
-class PipelineUmmaAsync(_UmmaPipeline):
-    """A pipeline of accumulators in tensor memory, from ``tcgen05`` MMAs to threads that load them.
+class _ThreadPipeline(_UmmaPipeline):
+    """Base of the pipelines between ``tcgen05`` MMAs and threads.
 
-    ``producer_commit`` commits the MMAs: the slot is full when they are complete, in both blocks of a pair. The
-    consumers of both release the slot at the even block, so ``consumer_group.size`` counts the arrivals of both.
-
-    ``create`` takes one argument more than that of :class:`PipelineAsync`:
-
-    Args:
-        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
+    Attributes:
+        first: the rank of the even block of the pair, whose barriers the threads of both blocks signal; None for one
+            block.
+        mask: the mask of both blocks of the pair, in which commits arrive; None for one block.
     """
 
     def __init__(
@@ -644,6 +641,19 @@ class PipelineUmmaAsync(_UmmaPipeline):
             rank = cute.arch.make_warp_uniform(cute.arch.block_idx_in_cluster())
             self.first = rank // 2 * 2
             self.mask = cute.Int16(cute.Int32(3) << self.first)
+
+
+class PipelineUmmaAsync(_ThreadPipeline):
+    """A pipeline of accumulators in tensor memory, from ``tcgen05`` MMAs to threads that load them.
+
+    ``producer_commit`` commits the MMAs: the slot is full when they are complete, in both blocks of a pair. The
+    consumers of both release the slot at the even block, so ``consumer_group.size`` counts the arrivals of both.
+
+    ``create`` takes one argument more than that of :class:`PipelineAsync`:
+
+    Args:
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
+    """
 
     def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
         """Wait until the accumulators have been loaded."""
@@ -671,6 +681,44 @@ class PipelineUmmaAsync(_UmmaPipeline):
             cute.arch.mbarrier_arrive(self.empty(state.index), self.first)
         else:
             super().consumer_release(state)
+
+
+class PipelineAsyncUmma(_ThreadPipeline):
+    """A pipeline of operands in tensor memory or shared memory, from threads that write them to ``tcgen05`` MMAs.
+
+    ``consumer_release`` commits the MMAs: the slot is empty when they are complete, in both blocks of a pair. The
+    producers of both commit the slot at the even block, so ``producer_group.size`` counts the arrivals of both.
+
+    A thread waits for its stores to tensor memory (``cute.arch.fence_view_async_tmem_store``) before it commits. After
+    stores to shared memory it calls ``cute.arch.fence_view_async_shared``.
+
+    ``create`` takes one argument more than that of :class:`PipelineAsync`:
+
+    Args:
+        cta_layout_vmnk: the layout of the blocks of the cluster; None for one block.
+    """
+
+    def producer_acquire(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the MMAs that read the slot are complete."""
+        super().producer_acquire(state, try_token)
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def producer_commit(self, state: PipelineState) -> None:
+        """Signal that this thread's part of the operand is complete."""
+        cute.nvgpu.tcgen05.fence_before_thread_sync()
+        if self.first is not None:
+            cute.arch.mbarrier_arrive(self.full(state.index), self.first)
+        else:
+            super().producer_commit(state)
+
+    def consumer_wait(self, state: PipelineState, try_token: Condition | None = None) -> None:
+        """Wait until the operand is complete."""
+        super().consumer_wait(state, try_token)
+        cute.nvgpu.tcgen05.fence_after_thread_sync()
+
+    def consumer_release(self, state: PipelineState) -> None:
+        """Let the slot be overwritten when the earlier MMAs are complete."""
+        cute.nvgpu.tcgen05.commit(self.empty(state.index), self.mask, self.cta_group)
 
 
 class PipelineClcFetchAsync(PipelineAsync):

@@ -170,11 +170,13 @@ LATER = """
     from cutlass.cute.nvgpu import tcgen05
     from cutlass.cute.nvgpu.tcgen05.mma import CtaGroup
     from cutlass.cute.nvgpu.warp import LdMatrix8x8x16bOp, LdMatrix16x16x8bOp
-    from cutlass.pipeline import PipelineAsyncUmma
+    from cutlass.pipeline import PipelineAsyncUmma, PipelineAsync
     import cutlass.utils.blackwell_helpers as sm100
 
-    class Mine(PipelineAsyncUmma):
+    class Mine(tcgen05.SM103MmaMXF4NVF4Op):
         pass
+
+    assert issubclass(PipelineAsyncUmma, PipelineAsync)
 
     assert cute.arch.WARP_SIZE == 32 and cutlass.Float.zero == 0.0 and cutlass.CUDA_VERSION.major >= 12
     with cute.target("sm_90a"):
@@ -189,14 +191,10 @@ LATER = """
 def test_names_of_later_chips_raise(tmp_path: Path) -> None:
     use = run_text(tmp_path, LATER)["use"]
     assert callable(use)
-    later = "is an instruction of sm_100 or later that this compiler does not support"
+    ultra = "is an MMA of sm_103 with K = 96, which is not supported"
     for what, name, why in (
-        (
-            "op",
-            "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op",
-            "is an MMA of sm_103 with K = 96, which is not supported",
-        ),
-        ("mine", "cutlass.pipeline.PipelineAsyncUmma", later),
+        ("op", "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4Op", ultra),
+        ("mine", "cutlass.cute.nvgpu.tcgen05.SM103MmaMXF4NVF4Op", ultra),
         (
             "helper",
             "cutlass.utils.blackwell_helpers.get_smem_layout_atom_ab",
