@@ -261,6 +261,10 @@ class RowCall:
         if not self.cpu and self.x.device < 0:
             gpu_here(self.name)
 
+    def capability(self) -> tuple[int, int]:
+        """Return the compute capability of the GPU.  Raises DeviceError if there is none."""
+        return gpu_here(self.name).capability(self.gpu)
+
     def module(self, kernel: RowKernel) -> CompiledModule:
         """Return the compiled kernel for the device of the arrays."""
         return library(kernel, cpu=self.cpu)

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from cute_dialect.kernels.attention import sm100
 from cute_dialect.kernels.attention.combine import CombineConfig, combine_text
 from cute_dialect.kernels.attention.config import (
     BYTES,
@@ -55,10 +56,10 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
 
 __all__ = [
-    "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "block_lists", "captured_array", "captured_operands",
-    "cascade_of", "check_call", "computed", "computed_cascade", "dropout_operands", "expanded_mask", "expanded_slopes",
-    "head_matrix", "log_matrix", "readable_matrix", "result_array", "state_of_call",
-    "tiles_of", "way_of",
+    "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "Dispatch", "TensorMemoryDispatch", "block_lists",
+    "captured_array", "captured_operands", "cascade_of", "check_call", "computed", "computed_cascade",
+    "dropout_operands", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix",
+    "result_array", "state_of_call", "tensor_memory_way", "tiles_of", "way_of",
 ]  # fmt: skip
 
 OPTIONAL_ARRAYS = (
@@ -103,10 +104,8 @@ class AttentionDispatch(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Extents as text: sequences, heads, queries, keys and elements per head, and the mask."""
-        f = self.form
-        sizes = "x".join(map(str, (f.batch, f.heads, f.queries, f.keys, f.size)))
-        return f"{sizes} {f.mask}{' packed' * f.packed}"
+        """Extents and the mask as text."""
+        return _problem_text(self.form)
 
     def taken(self) -> Fields:
         """Return the kernel and the number of key slices as data."""
@@ -120,6 +119,46 @@ class AttentionDispatch(NamedTuple):
     def kernels(self) -> tuple[RowKernel, ...]:
         """The kernels, in the order of their launches."""
         return kernels_of_slices(RowKernel(self.config.name, attention_text, (self.config,)), self.combine)
+
+
+class TensorMemoryDispatch(NamedTuple):
+    """The kernel of an attention call for a chip with tensor memory. ``first``, ``parts`` and ``combine`` are those of
+    :class:`AttentionDispatch`: all keys are one slice.
+    """
+
+    form: Form
+    config: sm100.Sm100Attention
+    first: int = 0
+    parts: int = 1
+    combine: None = None
+
+    @property
+    def problem(self) -> str:
+        """Extents and the mask as text."""
+        return _problem_text(self.form)
+
+    def taken(self) -> Fields:
+        """Return the kernel and the number of key slices as data."""
+        return {"kernel": self.config.name, "split_keys": self.parts}
+
+    def sources(self) -> tuple[RowKernel, ...]:
+        """Return the kernels that are launched."""
+        return self.kernels
+
+    @property
+    def kernels(self) -> tuple[RowKernel, ...]:
+        """The kernel."""
+        return (RowKernel(self.config.name, sm100.sm100_attention_text, (self.config,), target=self.config.chip),)
+
+
+Dispatch: TypeAlias = AttentionDispatch | TensorMemoryDispatch
+"""The kernels of an attention call."""
+
+
+def _problem_text(f: Form) -> str:
+    """Return sequences, heads, queries, keys and elements per head, and the mask."""
+    sizes = "x".join(map(str, (f.batch, f.heads, f.queries, f.keys, f.size)))
+    return f"{sizes} {f.mask}{' packed' * f.packed}"
 
 
 def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None) -> AttentionDispatch:
@@ -149,6 +188,40 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
         raise UnsupportedError(f"{CALL}: {e}") from None
     combine = CombineConfig(form.result, config.value_head, asked.lse, parts >= 8) if split else None
     return AttentionDispatch(form, first, config, parts, combine)
+
+
+def tensor_memory_way(
+    form: Form, target: str, kernel_cc: int, kernel: object = None, split_keys: int | None = None
+) -> TensorMemoryDispatch:
+    """Return the kernel of a call for a chip with tensor memory.
+
+    Args:
+        target: the chip for which the kernel is compiled.
+        kernel_cc: its compute capability, for errors.
+        kernel, split_keys: as for :func:`way_of`; None, or the name of the kernel and 1.
+
+    Raises UnsupportedError.
+    """
+    refused = {
+        "packed sequences": form.packed, f"{form.element} operands": form.element not in ("bf16", "f16"),
+        f"heads of {form.size}": form.size > sm100.HEADS[-1], "v of another head size": form.values != form.size,
+        "a window with a left side": form.mask not in ("full", "right"), "softcap": form.softcap,
+        "scale <= 0": form.scale <= 0, "alibi_slopes": form.alibi, "mask": form.bias, "sinks": form.sinks,
+        "seqused_k, page_table or leftpad_k": form.has_lengths, "dropout": form.dropout,
+        "split_keys": (split_keys or 1) != 1,
+    }  # fmt: skip
+    found = [name for name, is_used in refused.items() if is_used]
+    if found:
+        raise UnsupportedError(
+            f"{CALL}: kernel_cc={kernel_cc} does not support {', '.join(found)}; use kernel_cc=90, or call op.attention"
+        )
+    head = next(n for n in sm100.HEADS if n >= form.size)
+    config = sm100.Sm100Attention(form.element, head, form.mask, form.lse, target)
+    if kernel not in (None, config.name):
+        raise UnsupportedError(
+            f"{CALL}: kernel {kernel!r} does not match this call; omit kernel, or use {config.name!r}"
+        )
+    return TensorMemoryDispatch(form, config)
 
 
 def _one_query(form: Form) -> tuple[Form, int]:
@@ -344,7 +417,7 @@ def check_call(one: RowCall, form: Form, longest_keys: int | None = None) -> Non
                 check_longest(one.name, f"max_seqlen_{letter}", longest, found)
 
 
-def computed(one: RowCall, form: Form, way: AttentionDispatch) -> list[Any]:
+def computed(one: RowCall, form: Form, way: Dispatch) -> list[Any]:
     """Compute a call; return its results, followed by the memory of key slices."""
     result = result_array(one, form)
     logs = one.result(form.logs, "f32", "lse") if form.lse else None
@@ -472,7 +545,7 @@ def _rows_of_queries(one: RowCall, form: Form) -> ArrayView:
     return q._replace(shape=(b * s, d, h, 1), strides=(sequence if s == 1 and b > 1 else row, 1, head, 8))
 
 
-def _launch(one: RowCall, way: AttentionDispatch, matrices: Sequence[object], shared: bool = False) -> None:
+def _launch(one: RowCall, way: Dispatch, matrices: Sequence[object], shared: bool = False) -> None:
     """Launch the kernel of attention.
 
     Args:
@@ -480,6 +553,10 @@ def _launch(one: RowCall, way: AttentionDispatch, matrices: Sequence[object], sh
         shared: the keys are those that sequences of a cascade share.
     """
     f = way.form
+    if isinstance(way, TensorMemoryDispatch):
+        shift = f.right + (f.keys - f.queries) * f.from_end
+        one.launch(way.kernels[0], *matrices, f.scale * LOG2_E, shift)
+        return
     begins = [one.views.get(key) for key in (("cu_groups",) if shared else ("cu_seqlens_q", "cu_seqlens_k"))]
     # With a soft cap the kernel computes e^(2 x / cap).
     factor = LOG2_E * (2 * f.scale / f.softcap if f.softcap else f.scale)
@@ -608,7 +685,7 @@ def _heads_as_queries(view: ArrayView, sharing: int) -> ArrayView:
     )
 
 
-def _some_keys(view: ArrayView, way: AttentionDispatch) -> ArrayView:
+def _some_keys(view: ArrayView, way: Dispatch) -> ArrayView:
     """Return keys or values, (S, D, H, B), from the first visible key on; pages are returned as they are."""
     if way.form.page:
         return view

@@ -20,13 +20,22 @@ from math import prod
 from operator import mul
 from typing import Any, TypeAlias
 
+from cute_dialect.arch.targets import TARGETS
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
+from cute_dialect.kernels.attention.sm100 import COLUMNS, REGISTERS, THREADS, Sm100Attention
+from cute_dialect.kernels.attention.sm100 import TILE as SM100_TILE
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.epilogue.score_functions import trace_scores
 from cute_dialect.op.errors import DtypeError, EpilogueError, UnsupportedError
-from cute_dialect.op.execute.attention import AttentionDispatch, tiles_of, way_of
+from cute_dialect.op.execute.attention import (
+    AttentionDispatch,
+    TensorMemoryDispatch,
+    tensor_memory_way,
+    tiles_of,
+    way_of,
+)
 from cute_dialect.op.execute.attention_backward import (
     AttentionBackwardProblem,
     BackwardDispatch,
@@ -36,6 +45,8 @@ from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
 from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, factor_of, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
+from cute_dialect.op.select.backends import LATEST, unmeasured
+from cute_dialect.op.select.sm100_model import attention_lines
 from cute_dialect.op.signature_types import Window
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
@@ -106,6 +117,45 @@ class AttentionExplanation(Explanation):
             yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TensorMemoryExplanation(Explanation):
+    """The kernel of an attention call on a chip with tensor memory, and static bounds of its time."""
+
+    form: Form  # the call, checked
+    way: TensorMemoryDispatch  # the kernel and its configuration
+    copied: tuple[str, ...]  # arrays that are copied first
+
+    @property
+    def config(self) -> Sm100Attention:
+        """The kernel's configuration."""
+        return self.way.config
+
+    def _title(self) -> str:
+        return f"{_title(self.form)}, on {self.gpu}"
+
+    def _layout(self) -> Iterator[Line]:
+        f = self.form
+        tiles = -(-f.rows // SM100_TILE) * f.heads * f.batch
+        yield "tiles", f"{tiles} of {SM100_TILE} queries, {SM100_TILE} keys per step, a block of {THREADS} threads each"
+
+    def _occupancy(self) -> Iterator[Line]:
+        c, t = self.config, TARGETS[self.config.chip]
+        yield (
+            "block",
+            f"{c.shared_bytes} of {t.shared} bytes of shared memory, {COLUMNS} of {t.tmem_columns} columns of tensor "
+            f"memory, up to {REGISTERS} registers",
+        )
+        yield "columns", "256 of scores, 128 of the result, 128 of weights"
+
+    def _limits(self) -> str:
+        return f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.3g} MB (tensor cores, DRAM)"
+
+    def _after(self) -> Iterator[Line]:
+        yield from attention_lines(self.config, self.form, self.bytes)
+        for name in self.copied:
+            yield "copied", f"{name}: its heads are not contiguous and aligned to 16 bytes"
+
+
 def explain_attention(
     q: Shaped, k: Shaped, v: Shaped = None, *, causal: bool | str = False, scale: float | None = None,
     window: Window | None = None, softcap: float = 0.0, sinks: Shaped = None,
@@ -115,9 +165,9 @@ def explain_attention(
     cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None, q_descale: Shaped = None, k_descale: Shaped = None,
     v_descale: Shaped = None, dtype: object = None, max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
     deterministic: bool | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
-    element: str = "f16",
-) -> AttentionExplanation:  # fmt: skip
-    """Return the explanation of an attention call.
+    element: str = "f16", kernel_cc: int = LATEST.chip,
+) -> AttentionExplanation | TensorMemoryExplanation:  # fmt: skip
+    """Return the explanation of an attention call, on a chip with tensor memory if ``kernel_cc`` is that of one.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``; so may the offsets of packed
     sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients, and
@@ -143,6 +193,13 @@ def explain_attention(
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
+    backend = unmeasured(kernel_cc)
+    if backend is not None:
+        found = tensor_memory_way(form, backend.target, kernel_cc, kernel, split_keys)
+        return TensorMemoryExplanation(
+            operation="attention", gpu=backend.target, kernel=found.config.name, status=backend.status, flops=flops,
+            bytes=moved, kernels=found.kernels, form=form, way=found, copied=copied,
+        )  # fmt: skip
     bound = max(flops / PEAK / 1e6 / (2 if form.output else 1), moved / BANDWIDTH / 1e6)
     way = way_of(form, kernel, split_keys)
     return AttentionExplanation(

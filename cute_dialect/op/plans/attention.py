@@ -26,10 +26,11 @@ from cute_dialect.op.execute.arguments import check_bound, in_order, wait_for
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, library
 from cute_dialect.op.execute.attention import (
     OPTIONAL_ARRAYS,
-    AttentionDispatch,
+    Dispatch,
     check_call,
     computed,
     state_of_call,
+    tensor_memory_way,
     way_of,
 )
 from cute_dialect.op.execute.attention_backward import (
@@ -42,7 +43,11 @@ from cute_dialect.op.execute.attention_backward import (
     computed_gradients,
 )
 from cute_dialect.op.execute.saved import Fields, SavedKernels, module_of
-from cute_dialect.op.explanations.attention import AttentionExplanation, explain_attention
+from cute_dialect.op.explanations.attention import (
+    AttentionExplanation,
+    TensorMemoryExplanation,
+    explain_attention,
+)
 from cute_dialect.op.keywords import check_flag, checks_keywords
 from cute_dialect.op.plans.base import Recorded
 from cute_dialect.op.problems.attention import (
@@ -54,6 +59,7 @@ from cute_dialect.op.problems.attention import (
     is_readable,
     visible_keys,
 )
+from cute_dialect.op.select.backends import ATTENTION_CCS, selected_cc, unmeasured
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -116,6 +122,8 @@ class Attention(Recorded):
         dtype: type of the result of 8-bit operands, bf16 by default.
         head_size: elements per head.
         kernel, split_keys: as in :func:`cute_dialect.op.attention`; they are attributes that may be set later.
+        kernel_cc: 90 (the default) for kernels of sm_90; 100, 103 or 110 for those with weights in tensor memory, which
+            support heads up to 128 of bf16 and f16, ``causal`` and ``lse``.
         causal, scale, window, softcap, dropout_p, lse, layout: as in :func:`cute_dialect.op.attention`.
 
     Raises OpError.
@@ -132,16 +140,17 @@ class Attention(Recorded):
         self, *, element: object, head_size: int, causal: bool | str = False, scale: float | None = None,
         window: Window | None = None, softcap: float = 0.0, dropout_p: float = 0.0,
         lse: bool = False, layout: str = "bhsd", dtype: object = None, kernel: AttentionConfig | str | None = None,
-        split_keys: int | None = None,
+        split_keys: int | None = None, kernel_cc: int | None = None,
     ):  # fmt: skip
         super().__init__()
+        self.chip = selected_cc(_CALL, None, kernel_cc, ATTENTION_CCS)
         self.element, self.head_size = checked_element(element, f"{_CALL}: element"), head_size
         if self.element not in ELEMENTS:
             raise DtypeError(f"{_CALL}: element {self.element} is not supported; use one of {', '.join(ELEMENTS)}")
         self.dtype = None if dtype is None else checked_element(dtype, f"{_CALL}: dtype")
         self.causal, self.scale, self.window, self.lse, self.layout = causal, scale, window, lse, layout
         self.softcap, self.dropout_p, self.kernel, self.split_keys = softcap, dropout_p, kernel, split_keys
-        self._last: Callable[[], AttentionDispatch] | None = None
+        self._last: Callable[[], Dispatch] | None = None
         self.explain((1, 1, 1, head_size), (1, 1, 1, head_size))
 
     def _form(self, one: RowCall, longest: int | None) -> Form:
@@ -170,11 +179,21 @@ class Attention(Recorded):
                 )
         return form
 
-    def _way(self, one: _Planned, longest: int | None) -> tuple[Form, AttentionDispatch]:
+    def _way(self, one: _Planned, longest: int | None) -> tuple[Form, Dispatch]:
         """Return the checked call and its kernels.  Raises OpError."""
         form, one.saved = self._form(one, longest), self.saved
         check_call(one, form)
-        return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
+        backend = unmeasured(self.chip)
+        if backend is None:
+            return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
+        if not one.cpu:
+            backend.check_gpu(one.capability(), one.name)
+        target = backend.target
+
+        def choose(plan: Attention) -> Dispatch:
+            return tensor_memory_way(form, target, plan.chip, plan.kernel, plan.split_keys)
+
+        return form, self._served(one.name, choose)
 
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,
@@ -228,7 +247,7 @@ class Attention(Recorded):
         how = None
         if device is None and stream is None and not run:
             how = (self.element, self.head_size, self.causal, self.scale, self.window, self.softcap, self.lse)
-            how += (self.layout, self.dtype, self.kernel, self.split_keys, self.dropout_p, max_seqlen_q)
+            how += (self.chip, self.layout, self.dtype, self.kernel, self.split_keys, self.dropout_p, max_seqlen_q)
         done = self._run(how, arrays.values(), launch, replay, result_of)
         if sync:
             done.sync()
@@ -381,7 +400,9 @@ class Attention(Recorded):
         with np.errstate(divide="ignore"):
             return (out, (np.log(total) + most)[..., 0]) if self.lse else out
 
-    def explain(self, q: Array, k: Array, v: Array = None, **more: Any) -> AttentionExplanation:
+    def explain(
+        self, q: Array, k: Array, v: Array = None, **more: Any
+    ) -> AttentionExplanation | TensorMemoryExplanation:
         """Return the kernels for arrays or shapes; :func:`cute_dialect.op.prefetch` compiles them.
 
         Args:
@@ -390,7 +411,7 @@ class Attention(Recorded):
         return explain_attention(
             q, k, v, causal=self.causal, scale=self.scale, window=self.window, softcap=self.softcap,
             dropout_p=self.dropout_p, lse=self.lse, layout=self.layout, dtype=self.dtype, kernel=self.kernel,
-            split_keys=self.split_keys, element=self.element, **more,
+            split_keys=self.split_keys, element=self.element, kernel_cc=self.chip, **more,
         )  # fmt: skip
 
     def compile(self, q: Array, k: Array, v: Array = None, **more: Any) -> tuple[CompiledModule, ...]:
@@ -421,6 +442,7 @@ class Attention(Recorded):
             "element": self.element, "head_size": self.head_size, "causal": self.causal, "scale": self.scale,
             "window": self.window, "softcap": self.softcap, "dropout_p": self.dropout_p, "lse": self.lse,
             "layout": self.layout, "kernel": kernel, "dtype": self.dtype, "split_keys": self.split_keys,
+            "kernel_cc": self.chip,
         }  # fmt: skip
 
     def _take(self, choice: Fields) -> None:

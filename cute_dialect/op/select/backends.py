@@ -67,7 +67,9 @@ class Backend(NamedTuple):
         if not self.runs_on(capability):
             (major, minor), where = capability, f"{call}: " if call else ""
             plan = call.partition(".")[0] if call[:1].isupper() else ""
-            chips = [b.chip for b in UNMEASURED if b.runs_on(capability) and plan in ("", "Gemm")] or [MMA_SYNC.chip]
+            known = ATTENTION_CCS if plan == "Attention" else GEMM_CCS if plan in ("", "Gemm") else ()
+            usual = LATEST if plan == "Attention" else MMA_SYNC
+            chips = [b.chip for b in UNMEASURED if b.runs_on(capability) and b.chip in known] or [usual.chip]
             cure = f'use {"" if plan else "op.Gemm with "}kernel_cc={chips[0]}, or device="cpu"'
             cure = cure if self.specific else 'use device="cpu"'
             raise UnsupportedError(
@@ -97,7 +99,9 @@ MMA_SYNC = Backend("mma.sync", (8, 0), ("AmpereConfig", "WarpConfig", "SgemmRung
 """MMA of one warp with cp.async loads, and kernels for any GPU since sm_80."""
 
 NEVER_RUN = "assembled and interpreted, never run on the chip"
-SM100 = Backend("tcgen05", (10, 0), ("Sm100Config",), specific=True, target="sm_100a", status=NEVER_RUN)
+SM100 = Backend(
+    "tcgen05", (10, 0), ("Sm100Config", "Sm100Attention"), specific=True, target="sm_100a", status=NEVER_RUN
+)
 """MMA with accumulators in tensor memory, and TMA loads."""
 SM120 = Backend("sm_120", (12, 0), ("Sm120Config",), specific=True, target="sm_120a", status=NEVER_RUN)
 """MMA of one warp with TMA loads, and the MMAs of sm_120 on 8-bit floats."""
@@ -112,6 +116,8 @@ KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <
 """The compute capabilities that every plan can select by ``kernel_cc``."""
 GEMM_CCS = (*KERNEL_CCS, *[b.chip for b in UNMEASURED])
 """The compute capabilities that a plan of single GEMMs can select."""
+ATTENTION_CCS = (LATEST.chip, *[b.chip for b in UNMEASURED if b.has_tensor_memory])
+"""The compute capabilities that a plan of attention can select."""
 
 
 def unmeasured(kernel_cc: int) -> Backend | None:

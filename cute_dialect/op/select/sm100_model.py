@@ -1,4 +1,4 @@
-"""Static bounds of GEMMs on sm_100, from published rates: no kernel has been measured on the chip.
+"""Static bounds of GEMMs and attention on sm_100, from published rates: no kernel has been measured on the chip.
 
 A bound is the time that one resource needs if nothing else takes time. The slowest resource gives the lower bound of a
 kernel. Plans choose the tile with the lowest one.
@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from cute_dialect.arch.targets import TARGETS
+from cute_dialect.kernels.attention.sm100 import TILE, Sm100Attention
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.kernels.gemm.tcgen05_scales import VECTORS
+from cute_dialect.op.problems.attention import Form
 from cute_dialect.op.select.configurations import SCALINGS
 from cute_dialect.op.select.cost_model import NO_WORK, Work
 from cute_dialect.op.select.kernel_choice import Problem
@@ -112,6 +115,50 @@ def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[s
         ("at least", f"{b.cycles:.0f} cycles, {b.microseconds:.1f} us, by the {b.limit}; not a prediction"),
         ("assumes", _assumptions(config)),
     )
+
+
+_PER_SCORE = 4.5
+"""Instructions per score of the softmax: two for the maximum and the sum, a fused multiply-add, a half conversion, and
+one for the mask or the address."""
+_TMEM_BYTES = 10
+"""Bytes per score that the softmax loads from tensor memory and stores there: two loads of f32, and 16 bits."""
+
+
+def attention_steps(config: Sm100Attention, form: Form) -> tuple[int, int]:
+    """Return the steps of all blocks, and those of the longest block.
+
+    >>> form = Form("bf16", "bhsd", False, 2, 4, 1, 300, 300, 128, 0.1, "right", True, 0, 0, False, None)
+    >>> attention_steps(Sm100Attention(mask="right"), form)
+    (48, 3)
+    """
+    shift = form.right + (form.keys - form.queries) * form.from_end
+    tiles = range(-(-form.rows // TILE))
+    ends = [min((i + 1) * TILE + shift, form.keys) if config.mask == "right" else form.keys for i in tiles]
+    steps = [max(1, -(-end // TILE)) for end in ends]
+    return sum(steps) * form.heads * form.batch, max(steps, default=1)
+
+
+def attention_lines(config: Sm100Attention, form: Form, moved: int) -> tuple[tuple[str, str], ...]:
+    """Return the bounds of attention as labels and texts. ``moved`` counts the bytes of each operand once."""
+    steps, longest = attention_steps(config, form)
+    sms, ghz = TARGETS[config.chip].sms, _GHZ[config.chip]
+    busiest, scores = max(steps / sms, longest), TILE * TILE
+    mma = busiest * scores * 2 * config.head / FMAS[16]
+    softmax = busiest * scores * max(_PER_SCORE / INSTRUCTIONS + 1 / SPECIALS, _TMEM_BYTES / TMEM)
+    shared = busiest * (2 * config.tile_bytes + TILE * config.head * 2) / SHARED  # of K, V and Q
+    l2 = busiest * 2 * config.tile_bytes / L2
+    dram = moved / (_DRAM[config.chip] / (ghz * 1e9))
+    found = {"MMA": mma, "softmax": softmax, "shared": shared, "L2": l2}
+    found["HBM" if _DRAM[config.chip] >= 1e12 else "DRAM"] = dram
+    limit, cycles = max(found.items(), key=lambda x: x[1])
+    notes = {"MMA": f": {busiest:.1f} steps of the busiest SM", "softmax": ": instructions and exponentials"}
+    lines = [(name, f"{x:.0f} cycles{notes.get(name, '')}") for name, x in found.items()]
+    least = f"{cycles:.0f} cycles, {cycles / ghz / 1e3:.1f} us, by the {limit}; not a prediction"
+    rates = (
+        f"{sms} SMs at {ghz} GHz; per SM and cycle {FMAS[16]} multiply-adds, {SPECIALS} exponentials, {INSTRUCTIONS} "
+        f"other results, {L2} bytes of the L2 (as on Hopper)"
+    )
+    return (*lines, ("at least", least), ("assumes", rates))
 
 
 def bound_of_tile(tile: tuple[int, int], problem: Problem, chip: str) -> float:

@@ -1,0 +1,105 @@
+"""Attention plans for chips with tensor memory: results, explanations, and refused calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_dialect.op as op
+from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.problems.attention import Form
+from cute_dialect.op.select.backends import SM100
+from cute_dialect.op.select.sm100_model import attention_lines, attention_steps
+
+CHECKS = ["race", "uninit", "strict"]
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "heads": ({"head_size": 256}, "heads of 256"),
+    "window": ({"head_size": 64, "window": (8, 0)}, "a window with a left side"),
+    "softcap and dropout": ({"head_size": 64, "softcap": 5.0, "dropout_p": 0.5}, "softcap, dropout"),
+    "bytes": ({"head_size": 64, "element": "f8E4M3FN"}, "f8E4M3FN operands"),
+    "scale": ({"head_size": 64, "scale": -1.0}, "scale <= 0"),
+    "slices": ({"head_size": 64, "split_keys": 2}, "split_keys"),
+}
+"""Name -> the arguments of a plan, and what it does not support."""
+
+
+def operands(element: type[np.floating[Any]], *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(element) for shape in shapes]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_calls_are_refused(name: str) -> None:
+    given, what = REFUSED[name]
+    with pytest.raises(UnsupportedError, match="attention: kernel_cc=100 does not support ") as e:
+        op.Attention(**{"element": "bf16", "kernel_cc": 100, **given})
+    assert str(e.value).endswith(f"does not support {what}; use kernel_cc=90, or call op.attention")
+
+
+def test_other_chips_and_kernels_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="Attention: kernel_cc=120 is not supported; use 90, 100, 103 or 110"):
+        op.Attention(element="bf16", head_size=64, kernel_cc=120)
+    with pytest.raises(UnsupportedError, match="omit kernel, or use 'attention-bf16-64-full-sm103'"):
+        op.Attention(element="bf16", head_size=64, kernel="attention-bf16-64-right-sm103", kernel_cc=103)
+    with pytest.raises(UnsupportedError, match="the GPU is sm_90; use kernel_cc=90, or device="):
+        SM100.check_gpu((9, 0), "Attention.run")
+    with pytest.raises(UnsupportedError, match="the GPU is sm_103; use kernel_cc=103, or device="):
+        SM100.check_gpu((10, 3), "Attention.run")
+
+
+def test_explanations_have_budgets_and_bounds() -> None:
+    plan = op.Attention(element="f16", head_size=64, kernel_cc=110, lse=True)
+    found = plan.explain((2, 4, 300, 64), (2, 2, 300, 64))
+    text = str(found)
+    assert found.kernel == "attention-f16-64-full-sm110-lse" and found.kernels is not None
+    assert found.kernels[0].chip == "sm_110a" and found.status == "assembled and interpreted, never run on the chip"
+    assert "148752 of 232448 bytes of shared memory, 512 of 512 columns of tensor memory, up to 168 registers" in text
+    assert "24 of 128 queries" in text and "by the " in text and "20 SMs at 1.58 GHz" in text
+
+
+def test_bounds_follow_from_the_steps() -> None:
+    """4096 keys in 32 steps per tile: 32 tiles and 4 heads are 4096 steps without a mask, and 16.5 of 32 with one."""
+    form = Form("bf16", "bhsd", False, 1, 4, 1, 4096, 4096, 128, 0.1, "full", True, 0, 0, False, None)
+    plan = op.Attention(element="bf16", head_size=128, kernel_cc=100).explain((1, 4, 4096, 128), (1, 4, 4096, 128))
+    config: Any = plan.config
+    assert attention_steps(config, form) == (4096, 32)
+    causal = config._replace(mask="right"), form._replace(mask="right")
+    assert attention_steps(*causal) == (4 * sum(range(1, 33)), 32)
+    lines = dict(attention_lines(config, form, 0))
+    assert lines["MMA"].startswith(f"{32 * 128 * 128 * 256 / 4096:.0f} cycles: 32.0 steps of the busiest SM")
+
+
+def test_settings_are_those_of_the_plan(tmp_path: Path) -> None:
+    plan = op.Attention(element="bf16", head_size=96, causal=True, kernel_cc=103)
+    again = op.Attention.of_settings(plan.settings())
+    assert again.chip == 103 and again.settings() == plan.settings()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize("causal", [False, "top_left", "bottom_right"])
+def test_results_agree_with_the_reference(causal: bool | str, layout: str) -> None:
+    shapes = [(2, 4, 150, 72), (2, 2, 200, 72), (2, 2, 200, 72)]
+    if layout == "bshd":
+        shapes = [(b, s, h, d) for b, h, s, d in shapes]
+    q, k, v = operands(np.float16, *shapes)
+    plan = op.Attention(element="f16", head_size=72, causal=causal, layout=layout, lse=True, kernel_cc=100)
+    out = np.full(q.shape, np.nan, np.float16)
+    done = plan.run(q, k, v, out, device="cpu", checks=CHECKS)
+    wanted, log = plan.reference(q, k, v)
+    np.testing.assert_allclose(out.astype(float), wanted, rtol=0, atol=2e-3)
+    np.testing.assert_allclose(done.lse, log, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_call_without_keys_and_a_saved_plan(tmp_path: Path) -> None:
+    plan = op.Attention(element="f16", head_size=64, kernel_cc=100)
+    q, k, v = operands(np.float16, (1, 1, 20, 64), (1, 1, 0, 64), (1, 1, 0, 64))
+    assert (plan.run(q, k, v, device="cpu").out == 0).all()
+    q, k, v = operands(np.float16, (1, 1, 20, 64), (1, 1, 30, 64), (1, 1, 30, 64))
+    first = plan.run(q, k, v, device="cpu").out
+    loaded = op.load(plan.save(str(tmp_path / "saved")))
+    assert loaded.chip == 100 and np.array_equal(loaded.run(q, k, v, device="cpu").out, first)
