@@ -25,7 +25,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 ROOT = Path(__file__).parents[2]
-CPU_ONLY = {"lit.cfg.py", "blackwell_gemm.py"}  # The second is for a later chip.
+CPU_ONLY = {"lit.cfg.py", "blackwell_gemm.py", "blackwell_attention.py"}  # The last two are for a later chip.
 EXAMPLES = sorted(p.name for p in (ROOT / "examples").glob("*.py") if p.name not in CPU_ONLY)
 PAGES = ("README.md", "docs/language.md", "docs/porting.md", *sorted(f"docs/tutorials/{p.name}" for p in (
     ROOT / "docs" / "tutorials").glob("*.md")))  # fmt: skip

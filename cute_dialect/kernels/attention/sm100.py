@@ -28,7 +28,8 @@ kernel has been assembled and interpreted, but never run on the chip.
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
@@ -57,6 +58,12 @@ ELEMENTS = ("bf16", "f16")
 """Element types of Q, K, V and the result."""
 MASKS = ("full", "right")
 """Keys that a query sees: all, or those up to one that moves with the query."""
+Maps: TypeAlias = Sequence[tuple[cute.CopyAtom, cute.Tensor]]
+"""TMA atoms with their coordinates."""
+Mmas: TypeAlias = tuple[cute.TiledMma, cute.TiledMma]
+"""The MMAs of S and of O."""
+Ends: TypeAlias = Sequence[pipeline.PipelineProducer | pipeline.PipelineConsumer]
+"""The sides of pipelines that a warp has."""
 _RESULT, _WEIGHTS = 2 * TILE, 3 * TILE
 _LANE = 1 << 17
 """Elements of 16 bits between two lanes of tensor memory."""
@@ -145,9 +152,15 @@ class Block(NamedTuple):
 
 @cute.jit(options=f"--gpu-arch {CHIP}")
 def launch(
-    Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, out: cute.Tensor, lse: cute.Tensor | None, scale: cute.Float32,
-    shift: cute.Int32, config: cute.Constexpr[Sm100Attention],
-):  # fmt: skip
+    Q: cute.Tensor,
+    K: cute.Tensor,
+    V: cute.Tensor,
+    out: cute.Tensor,
+    lse: cute.Tensor | None,
+    scale: cute.Float32,
+    shift: cute.Int32,
+    config: cute.Constexpr[Sm100Attention],
+):
     """Launch the kernel of a configuration.
 
     Args:
@@ -188,9 +201,14 @@ def launch(
 
 @cute.kernel(min_blocks=1)
 def attention(
-    maps: tuple[Any, ...], mmas: tuple[cute.TiledMma, cute.TiledMma], layouts: tuple[Any, ...], lse: cute.Tensor | None,
-    extents: tuple[Int, Int, Int, Int], scale: cute.Float32, config: cute.Constexpr[Sm100Attention],
-):  # fmt: skip
+    maps: Maps,
+    mmas: Mmas,
+    layouts: Sequence[cute.ComposedLayout],
+    lse: cute.Tensor | None,
+    extents: tuple[Int, Int, Int, Int],
+    scale: cute.Float32,
+    config: cute.Constexpr[Sm100Attention],
+):
     """Compute 128 queries of a head."""
     c, (queries, keys, sharing, shift) = config, extents
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
@@ -257,17 +275,18 @@ def attention(
     allocator.free(pointer)
 
 
-def load(
-    c: Sm100Attention, block: Block, maps: Any, mmas: Any, smem: tuple[cute.Tensor, cute.Tensor, cute.Tensor], ends: Any
-) -> None:
+def load(c: Sm100Attention, block: Block, maps: Maps, mmas: Mmas, smem: Sequence[cute.Tensor], ends: Ends) -> None:
     """Load the tile of Q, and the tiles of K and V: K of a step before V of the step before."""
     (q, kv), (mma_s, mma_o), of_keys = ends, mmas, block.head // block.sharing
     of_s, of_o = mma_s.get_slice(0), mma_o.get_slice(0)
     parts = []
     for (atom, x), stages, partition, shape, head in zip(
-        maps, smem, (of_s.partition_A, of_s.partition_B, of_o.partition_B),
-        ((TILE, c.head), (TILE, c.head), (c.head, TILE)), (block.head, of_keys, of_keys),
-    ):  # fmt: skip
+        maps,
+        smem,
+        (of_s.partition_A, of_s.partition_B, of_o.partition_B),
+        ((TILE, c.head), (TILE, c.head), (c.head, TILE)),
+        (block.head, of_keys, of_keys),
+    ):
         tiles = partition(cute.local_tile(x[None, None, head, block.batch], shape, (None, None)))
         tiles, stages = (cute.group_modes(y, 0, 3) for y in (tiles, stages))
         parts.append((atom, *cpasync.tma_partition(atom, 0, cute.make_layout(1), stages, tiles)))
@@ -283,7 +302,7 @@ def load(
             cute.copy(of_v, tV[None, 0, step - 1], to_v[None, slot.index], tma_bar_ptr=slot.barrier)
 
 
-def multiply(mmas: Any, smem: tuple[cute.Tensor, cute.Tensor, cute.Tensor], at: Columns, steps: Int, ends: Any) -> None:
+def multiply(mmas: Mmas, smem: Sequence[cute.Tensor], at: Columns, steps: Int, ends: Ends) -> None:
     """Issue the MMAs: S of a step before O of the step before, which needs the weights."""
     (mma_s, mma_o), (kv, s, p, o), (sQ, sK, sV) = mmas, ends, smem
     rQ, rK, rV = mma_s.make_fragment_A(sQ), mma_s.make_fragment_B(sK), mma_o.make_fragment_B(sV)
@@ -304,7 +323,7 @@ def multiply(mmas: Any, smem: tuple[cute.Tensor, cute.Tensor, cute.Tensor], at: 
 
 
 def softmax(
-    columns: Columns, row: Int, end: Int, steps: Int, scale: cute.Float32, factors: cute.Tensor, ends: Any
+    columns: Columns, row: Int, end: Int, steps: Int, scale: cute.Float32, factors: cute.Tensor, ends: Ends
 ) -> cute.Float32:
     """Compute the weights of a row, which sees keys up to ``end``, and send the factors of its result.
 
@@ -350,7 +369,7 @@ def softmax(
     return offset + cute.math.log2(total)
 
 
-def half_row(load: Any, source: cute.Tensor, visible: Int) -> cute.Tensor:
+def half_row(load: cute.TiledCopy, source: cute.Tensor, visible: Int) -> cute.Tensor:
     """Load half a row of scores. Those from ``visible`` on become -inf."""
     scores = cute.make_rmem_tensor((HALF, 1), cute.Float32)
     cute.copy(load, source, scores)
@@ -369,7 +388,7 @@ def send(f: pipeline.PipelineProducer, factors: cute.Tensor, row: Int, by: cute.
 
 
 def correct(
-    c: Sm100Attention, acc: cute.Tensor, row: Int, steps: Int, factors: cute.Tensor, ends: Any, sO: cute.Tensor
+    c: Sm100Attention, acc: cute.Tensor, row: Int, steps: Int, factors: cute.Tensor, ends: Ends, sO: cute.Tensor
 ) -> None:
     """Rescale O before each step but the first, and write the result to shared memory."""
     (o, f), matrix = ends, acc[(None, None), 0, 0]

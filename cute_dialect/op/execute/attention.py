@@ -203,13 +203,20 @@ def tensor_memory_way(
     Raises UnsupportedError.
     """
     refused = {
-        "packed sequences": form.packed, f"{form.element} operands": form.element not in ("bf16", "f16"),
-        f"heads of {form.size}": form.size > sm100.HEADS[-1], "v of another head size": form.values != form.size,
-        "a window with a left side": form.mask not in ("full", "right"), "softcap": form.softcap,
-        "scale <= 0": form.scale <= 0, "alibi_slopes": form.alibi, "mask": form.bias, "sinks": form.sinks,
-        "seqused_k, page_table or leftpad_k": form.has_lengths, "dropout": form.dropout,
+        "packed sequences": form.packed,
+        f"{form.element} operands": form.element not in ("bf16", "f16"),
+        f"heads of {form.size}": form.size > sm100.HEADS[-1],
+        "v of another head size": form.values != form.size,
+        "a window with a left side": form.mask not in ("full", "right"),
+        "softcap": form.softcap,
+        "scale <= 0": form.scale <= 0,
+        "alibi_slopes": form.alibi,
+        "mask": form.bias,
+        "sinks": form.sinks,
+        "seqused_k, page_table or leftpad_k": form.has_lengths,
+        "dropout": form.dropout,
         "split_keys": (split_keys or 1) != 1,
-    }  # fmt: skip
+    }
     found = [name for name, is_used in refused.items() if is_used]
     if found:
         raise UnsupportedError(

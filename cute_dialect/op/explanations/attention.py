@@ -197,9 +197,17 @@ def explain_attention(
     if backend is not None:
         found = tensor_memory_way(form, backend.target, kernel_cc, kernel, split_keys)
         return TensorMemoryExplanation(
-            operation="attention", gpu=backend.target, kernel=found.config.name, status=backend.status, flops=flops,
-            bytes=moved, kernels=found.kernels, form=form, way=found, copied=copied,
-        )  # fmt: skip
+            operation="attention",
+            gpu=backend.target,
+            kernel=found.config.name,
+            status=backend.status,
+            flops=flops,
+            bytes=moved,
+            kernels=found.kernels,
+            form=form,
+            way=found,
+            copied=copied,
+        )
     bound = max(flops / PEAK / 1e6 / (2 if form.output else 1), moved / BANDWIDTH / 1e6)
     way = way_of(form, kernel, split_keys)
     return AttentionExplanation(

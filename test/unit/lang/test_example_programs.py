@@ -46,6 +46,11 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--pair", "256 x 128 x 192 on cpu: correct\n"),
         ("--pair --k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
     ],
+    "blackwell_attention.py": [
+        ("", "1 x 128 x 256 x 64 on cpu: correct\n"),
+        ("--queries 200 --keys 300 --causal --schedule adversarial", "1 x 200 x 300 x 64, causal on cpu: correct\n"),
+        ("--head-size 128", "1 x 128 x 256 x 128 on cpu: correct\n"),
+    ],
     "blackwell_scaled_gemm.py": [
         ("", "mxfp8 128 x 128 x 512: correct\n"),
         ("--format nvfp4 --k 768 --schedule adversarial", "nvfp4 128 x 128 x 768: correct\n"),
@@ -102,6 +107,7 @@ WITHOUT_DEVICE = (
 
 
 SLOW = (
+    "blackwell_attention.py",
     "blackwell_scaled_gemm.py",
     "gemm_parts.py",
     "geforce_scaled_gemm.py",
