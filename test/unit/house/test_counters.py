@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 783,
-    "lines": 233_602,
+    "files": 784,
+    "lines": 234_311,
     "# fmt: skip": 923,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
