@@ -20,8 +20,8 @@ from cute_dialect.prove.proof import Proof, prove
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "test" / "examples"
 PAGE = ROOT / "docs" / "prove.md"
-SECONDS = 30
-"""Limit of CPU time per kernel. The proofs of the table take a fifth of it at most."""
+SECONDS = 300
+"""Limit of CPU time per kernel. The proofs of the table take a third of it at most."""
 BEGIN, END = "<!-- table of test/oracle/prove_table.py -->\n", "<!-- end of the table -->\n"
 
 
