@@ -49,12 +49,14 @@ AREAS: Mapping[str, tuple[str, ...]] = {
     "scaled GEMM": ("scaled",),
     "GEMM with epilogue": ("epilogues",),
     "grouped GEMM": ("grouped",),
+    "packed weights": ("mixed",),
     "convolution": ("conv",),
     "attention": ("attention",),
     "attention backward": ("attention_backward",),
     "decoding": ("decode",),
     "rows": ("rows",),
     "element-wise": ("elementwise",),
+    "optimizers": ("optimizers",),
 }
 """Map areas to their groups of ``cute-bench op``."""
 
@@ -576,6 +578,8 @@ TABLES: Mapping[str, tuple[str, Callable[[Row], list[str]]]] = {
     "decode": ("op/h200_decode.json", _dated_rows),
     "grouped": ("op/h200_grouped.json", _op_rows),
     "conv": ("op/h200_conv.json", _op_rows),
+    "mixed": ("op/h200_mixed.json", _dated_rows),
+    "optimizers": ("op/h200_optimizers.json", _dated_rows),
 }
 """Map tables to files of results (glob patterns) and the function that writes their lines."""
 

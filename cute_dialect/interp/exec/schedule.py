@@ -187,7 +187,7 @@ def run_warps(
         if recorder is not None:
             recorder.round_ends()
         for w in order:
-            went, ended = run_warp(machine, w, warps, 0 if full else POLL_STEPS * len(warps))
+            went, ended = run_warp(machine, w, warps, 0 if waiting else POLL_STEPS * len(warps))
             moved |= went
             done += ended
         watch(done + pool.taken)
@@ -327,7 +327,7 @@ def _drive(
         yield from gen
 
 
-def _places(warps: list[Warp], runs: Warp | None = None, most: int = 64) -> list[str]:
+def _places(warps: list[Warp], runs: Warp | None = None, most: int = 16) -> list[str]:
     """Return one line per warp: its position and what it waits for.
 
     `runs` is the warp that caused the error; it is left out.

@@ -183,6 +183,9 @@ def _default_config(problem: AttentionBackwardProblem, head: int) -> BackwardCon
         # The scores of 128 queries and their slopes do not fit in the registers. On an H200, gradients of a block mask
         # take 0.85 of the time with 64 queries, those of ALiBi 0.6 and of a soft cap 0.5.
         return found._replace(tile_m=64, ahead=0)
+    if 64 < head <= 128 and f.blocks[1]:
+        # On an H200, gradients of nine block masks with heads of 128 take 0.91 to 0.97 of the time.
+        return found._replace(lean=True)
     return found
 
 
