@@ -941,15 +941,20 @@ DOCUMENT = np.repeat([0, 1, 0, 2], [150, 50, 56, 200]).astype(np.int32)
 
 
 def _block_lists(seen: np.ndarray, m: int, n: int) -> list[np.ndarray]:
-    """Return the lists of blocks of ``n`` keys that each block of ``m`` queries sees: partial ones, then full ones."""
-    blocks = [-(-x // size) for x, size in zip(seen.shape, (m, n))]
-    pairs = np.zeros((blocks[0] * m, blocks[1] * n), bool)
-    pairs[: len(seen), : seen.shape[1]] = seen
-    pairs = pairs.reshape(blocks[0], m, blocks[1], n)
-    full, lists = pairs.all((1, 3)), list[np.ndarray]()
-    for listed in (pairs.any((1, 3)) & ~full, full):
-        order = np.argsort(~listed, 1, kind="stable").astype(np.int32)
-        lists += [listed.sum(1, dtype=np.int32)[:, None, None], np.array(order.T, order="F")[..., None, None]]
+    """Return the lists of blocks of ``n`` keys that each block of ``m`` queries sees: partial ones, then full ones.
+
+    Args:
+        seen: (heads, queries, keys)
+    """
+    heads, *sizes = seen.shape
+    blocks = [-(-x // size) for x, size in zip(sizes, (m, n))]
+    pairs = np.zeros((heads, blocks[0] * m, blocks[1] * n), bool)
+    pairs[:, : sizes[0], : sizes[1]] = seen
+    pairs = pairs.reshape(heads, blocks[0], m, blocks[1], n)
+    full, lists = pairs.all((2, 4)), list[np.ndarray]()
+    for listed in (pairs.any((2, 4)) & ~full, full):
+        order = np.argsort(~listed, 2, kind="stable").astype(np.int32)
+        lists += [listed.sum(2, dtype=np.int32).T[..., None], np.array(order.T, order="F")[..., None]]
     return lists
 
 
@@ -1016,7 +1021,7 @@ def _attention(
         arguments += [lengths[0]] * c.used_q + [lengths[2]] * c.padded + [chunk] * c.chunked
         arguments += [x.copy("K") for x in tables]
         arguments += [SLOPE[:heads].copy(), DOCUMENT.copy()] if c.functions else []
-        arguments += _block_lists(seen, c.block_m, c.block_n) if c.block_n else []
+        arguments += _block_lists(seen[None].repeat(heads, 0), c.block_m, c.block_n) if c.block_n else []
         return arguments + ([state.copy(), threshold_of(dropped), kept_share(dropped)] if c.dropout else [])
 
     def right_result(arrays: Sequence[Any]) -> bool:
@@ -1044,48 +1049,58 @@ FUNCTIONS = PLAIN._replace(tile_m=64, q_stages=1, functions=_functions())
 GATHERED = PLAIN._replace(tile_m=64, q_stages=1, page=2, pack=True, used=True, mask="right", from_end=True)
 
 
-def _attention_backward_of_functions(name: str, c: BackwardConfig, queries: int, keys: int, parts: int = 1) -> Subject:
-    """Main kernel of the backward of attention with functions of scores, for one head."""
-    assert c.functions is not None
+def _attention_backward_of_functions(
+    name: str, c: BackwardConfig, queries: int, keys: int, parts: int = 1, heads: int = 1
+) -> Subject:
+    """Main kernel of the backward of attention with functions of scores.
+
+    Args:
+        heads: Number of heads, each with its own keys. The first of several does not see the last block of keys.
+    """
+    assert c.functions is not None and (heads == 1 or (c.block_n and not c.split))
     size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
     rng = np.random.default_rng(queries)
-    q, dout = (rng.standard_normal((queries, size)).astype(np.float16) for _ in range(2))
-    k, v = (rng.standard_normal((keys, size)).astype(np.float16) for _ in range(2))
-    seen = DOCUMENT[:queries, None] == DOCUMENT[:keys]
+    q, dout = (rng.standard_normal((heads, queries, size)).astype(np.float16) for _ in range(2))
+    k, v = (rng.standard_normal((heads, keys, size)).astype(np.float16) for _ in range(2))
+    seen = np.repeat(DOCUMENT[None, :queries, None] == DOCUMENT[:keys], heads, 0)
+    if heads > 1:
+        seen[0, :, (keys - 1) // c.block_n * c.block_n :] = False
     away = np.abs(np.arange(queries)[:, None] - np.arange(keys))
     q64, k64, v64, dout64 = (x.astype(np.float64) for x in (q, k, v, dout))
-    scores = np.where(seen, q64 @ k64.T * scale + SLOPE[0] * away, -np.inf)
-    most = np.maximum(scores.max(1), -1e30)
-    powers = np.exp(scores - most[:, None])
-    total = powers.sum(1)
-    powers /= np.where(total > 0, total, 1)[:, None]
-    delta = (dout64 * (powers @ v64)).sum(1)
-    slopes = powers * (dout64 @ v64.T - delta[:, None])
-    wanted = slopes @ k64 * scale, slopes.T @ q64 * scale, powers.T @ dout64, (slopes * away).sum()
-    stats = np.zeros((1, tiles, 2 + len(c.query_reads), c.tile_m), np.float32)
+    scores = np.where(seen, q64 @ k64.swapaxes(1, 2) * scale + SLOPE[:heads, None, None] * away, -np.inf)
+    most = np.maximum(scores.max(2), -1e30)
+    powers = np.exp(scores - most[..., None])
+    total = powers.sum(2)
+    powers /= np.where(total > 0, total, 1)[..., None]
+    delta = (dout64 * (powers @ v64)).sum(2)
+    slopes = powers * (dout64 @ v64.swapaxes(1, 2) - delta[..., None])
+    dq, dk, dv = slopes @ k64 * scale, slopes.swapaxes(1, 2) @ q64 * scale, powers.swapaxes(1, 2) @ dout64
+    wanted = dq, dk, dv, (slopes * away).sum((1, 2))
+    stats = np.zeros((heads, tiles, 2 + len(c.query_reads), c.tile_m), np.float32)
     with np.errstate(divide="ignore"):
         logs = np.where(total > 0, (most + np.log(total)) / np.log(2), np.inf)
     for at in range(2, 2 + len(c.query_reads)):  # documents of the queries
-        stats[0, :, at] = np.resize(DOCUMENT, tiles * c.tile_m).reshape(tiles, c.tile_m).view(np.float32)
+        stats[:, :, at] = np.resize(DOCUMENT, tiles * c.tile_m).reshape(tiles, c.tile_m).view(np.float32)
     for at, rows, fill in ((0, logs, np.inf), (1, delta, 0.0)):
-        whole = np.full(tiles * c.tile_m, fill)
-        whole[:queries] = rows
-        stats[0, :, at] = whole.reshape(tiles, c.tile_m)
+        whole = np.full((heads, tiles * c.tile_m), fill)
+        whole[:, :queries] = rows
+        stats[:, :, at] = whole.reshape(heads, tiles, c.tile_m)
 
     def make() -> list[Any]:
         given: dict[str, Any] = {
-            x: np.array(y)[..., None, None] for x, y in (("q", q), ("k", k), ("v", v), ("dout", dout))
+            x: np.array(y).transpose(1, 2, 0)[..., None] for x, y in (("q", q), ("k", k), ("v", v), ("dout", dout))
         }
-        given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
+        given |= {x: np.full_like(given[x[1:]], np.nan) for x in ("dk", "dv")}
         given |= {"kv_sum": np.zeros((2, -(-keys // c.tile_n), c.tile_n * size), np.float32), "parts": parts}
-        given |= {"stats": stats.reshape(1, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
-        given |= {"dq_sum": np.zeros((1, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
-        given |= {"captured 0": SLOPE[:1].copy(), "captured 1": DOCUMENT.copy(), "sums 0": np.zeros(1, np.float32)}
+        given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
+        given |= {"captured 0": SLOPE[:heads].copy(), "captured 1": DOCUMENT.copy()}
+        given["sums 0"] = np.zeros(heads, np.float32)
         if c.deterministic:
-            given["turns"] = np.zeros((1, tiles, c.consumers), np.int32)
+            given["turns"] = np.zeros((heads, tiles, c.consumers), np.int32)
         if c.block_n:
             for x, lists in (
-                ("q", _block_lists(seen.T, c.block_n, c.block_m)),
+                ("q", _block_lists(seen.swapaxes(1, 2), c.block_n, c.block_m)),
                 ("kv", _block_lists(seen, c.block_m, c.block_n)),
             ):
                 names = f"{x}_num_blocks", f"{x}_indices", f"full_{x}_num_blocks", f"full_{x}_indices"
@@ -1095,13 +1110,13 @@ def _attention_backward_of_functions(name: str, c: BackwardConfig, queries: int,
     def right(arrays: Sequence[Any]) -> bool:
         given = dict(zip(backward_launches(c)[1].operands, arrays))
 
-        found = [_rows_of_sums(given["dq_sum"], c, by_rows=c.dq_by_rows)[:queries, 0] * scale]
+        found = [_rows_of_sums(given["dq_sum"], c, by_rows=c.dq_by_rows)[:queries].swapaxes(0, 1) * scale]
         if c.split:
-            both = _rows_of_sums(given["kv_sum"], c, by_rows=not c.splits_head)[:keys]
-            found += [both[:, 0] * scale, both[:, 1]]
+            both = _rows_of_sums(given["kv_sum"], c, by_rows=not c.splits_head)[:keys].swapaxes(0, 1)
+            found += [both[:1] * scale, both[1:]]
         else:
-            found += [given[x][..., 0, 0] for x in ("dk", "dv")]
-        found.append(given["sums 0"][0])
+            found += [given[x][..., 0].transpose(2, 0, 1) for x in ("dk", "dv")]
+        found.append(given["sums 0"])
         return all(
             [bool(np.abs(x.astype(np.float64) - y).max() <= 3e-3 * np.abs(y).max()) for x, y in zip(found, wanted)]
         )
@@ -1351,7 +1366,7 @@ def subjects() -> list[Subject]:
                 (", a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128), (270, 300)),
                 (", small blocks", OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64), (270, 200)),
             )
-            for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:]),)
+            for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:], heads=2 if c.block_n else 1),)
         ],
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),
