@@ -191,8 +191,10 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
         )
     # No other block's arrival at the cluster barrier depends on a load of this block.
     loads = {"nvvm.mbarrier.arrive.expect_tx", *LOADS} if op.name == "nvvm.cluster.wait" else set[str]()
+    # The end of a wgmma.mma_async is known only after wgmma.wait_group, so the instruction itself releases no wait.
     if op.name in ("nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait") and earlier and names <= loads | {
         "llvm.load", "llvm.store", "nvvm.stmatrix", "nvvm.elect.sync", "nvvm.wgmma.fence.aligned", "nvvm.shfl.sync",
+        "nvvm.wgmma.mma_async",
     }:  # fmt: skip
         return (
             "a wait orders what is after it (acquire patterns): earlier it orders more, and nothing between lets it end"
@@ -201,10 +203,11 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 
 def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
-    """A wait for copies into shared memory, or a barrier, was moved across accesses to global memory."""
+    """A wait for copies into shared memory, a fence of shared memory, or a barrier was moved across global accesses."""
     barriers = ("nvvm.bar.warp.sync", "nvvm.barrier")
     waits = ("nvvm.cp.async.wait.group", "nvvm.mbarrier.try_wait.parity", *barriers)
-    if mutation.kind != "move" or op.name not in waits:
+    is_fence = op.name == "nvvm.fence.proxy" and "space" in op.properties
+    if mutation.kind != "move" or not (is_fence or op.name in waits):
         return ""
     across = [o for top in crossed(op, earlier=mutation.what.endswith("earlier")) for o in top.walk()]
     effects = [o for o in across if has_effect(o)]
@@ -212,6 +215,11 @@ def _elsewhere(subject: Subject, mutation: Mutation, op: Operation) -> str:
         return ""
     if op.name in barriers:
         return "the barrier was moved across accesses to global memory only, whose races are reported (bar)"
+    if is_fence:
+        return (
+            "fence.proxy.async with a state space orders accesses to shared memory only (membar, fence), and was moved"
+            " across none"
+        )
     return "the wait is for copies into shared memory, and was moved across no access to their destination"
 
 
