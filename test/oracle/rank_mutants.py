@@ -30,7 +30,7 @@ from cute_dialect.interp import InterpError
 from cute_dialect.interp.errors import location_position
 from cute_dialect.interp.exec.ranks import World
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
 import all_reduce_one_shot as example
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")

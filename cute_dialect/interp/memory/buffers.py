@@ -193,11 +193,11 @@ class Buffer:
     - source: the caller's array
     - elements, names: the tensor or tensors in the buffer, for diagnostics
     - has_signals: it holds signals, each of which has one writer
-    - root: the buffer itself, or the one whose bytes it shows at an address of another rank
+    - shown: the buffer whose bytes it shows at an address of another rank, else None
     """
 
     __slots__ = (
-        "base", "contents", "data", "elements", "has_signals", "name", "names", "root", "size", "source", "valid",
+        "base", "contents", "data", "elements", "has_signals", "name", "names", "shown", "size", "source", "valid",
         "views", "writable", "written",
     )  # fmt: skip
 
@@ -214,8 +214,13 @@ class Buffer:
         self.elements: Elements | None = None
         self.names: Allocations | None = None
         self.has_signals = False
-        self.root = self
+        self.shown: Buffer | None = None
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
+
+    @property
+    def root(self) -> Buffer:
+        """The buffer itself, or the one whose bytes it shows."""
+        return self if self.shown is None else self.shown
 
     def track(self) -> Array:
         """Start recording which bytes are written, and return the mask."""
@@ -329,7 +334,7 @@ class GlobalMemory:
         """Map the bytes of another rank's buffer, at the address of this rank's mapping."""
         base = root.base & PeerMemory.MASK | self.rank << VIEW_SHIFT
         buf = Buffer(base, root.data, root.name, writable=root.writable, valid=root.valid)
-        buf.contents, buf.elements, buf.source, buf.root = root.contents, root.elements, root.source, root
+        buf.contents, buf.elements, buf.source, buf.shown = root.contents, root.elements, root.source, root
         return self._place(buf)
 
     def add_host_arrays(self, arrays: Iterable[HostArray]) -> None:

@@ -20,6 +20,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--m 257 --n 513 --dtype float16", "257 x 513 float16 on cpu: correct\n"),
         ("--m 16 --n 128 --dtype int32", "16 x 128 int32 on cpu: correct\n"),
     ],
+    "all_reduce_one_shot.py": [
+        ("", "3 all-reduces of 3 ranks, 200 elements: right\n"),
+        ("--ranks 2 --size 33 --schedule adversarial", "3 all-reduces of 2 ranks, 33 elements: right\n"),
+    ],
     "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: correct\n")],
     "call_from_c.py": [
         ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
@@ -97,6 +101,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 """Program -> its arguments and how its output begins."""
 
 WITHOUT_DEVICE = (
+    "all_reduce_one_shot.py",
     "blackwell_scaled_gemm.py",
     "call_from_c.py",
     "descriptors.py",
