@@ -105,7 +105,7 @@ def run(ranks: int, size: int, calls: int, schedule: str = "round-robin", seed: 
     return bool((out == x.sum(axis=1, keepdims=True)).all())
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description="one-shot all-reduce of several ranks on the CPU interpreter")
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--size", type=int, default=200, help="elements of the vector of each rank")
@@ -117,11 +117,12 @@ def main() -> int:
     try:
         right = run(args.ranks, args.size, args.calls, args.schedule, args.seed, args.bug)
     except cute.InterpError as e:
-        print(e)
-        return 1
-    print(f"{args.calls} all-reduces of {args.ranks} ranks, {args.size} elements: {'right' if right else 'WRONG'}")
-    return 0 if right else 1
+        raise SystemExit(str(e)) from None
+    what = f"{args.calls} all-reduces of {args.ranks} ranks, {args.size} elements"
+    if not right:
+        raise SystemExit(f"{what}: WRONG")
+    print(f"{what}: right")
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    main()
