@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,6 +135,15 @@ def test_without_rescaling_the_result_differs() -> None:
     with cute.target("sm_100a"):
         BlackwellAttention(bug="no-rescale")(*x, SCALE, device="cpu", checks=CHECKS)
     assert error(x, False) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", [*BUGS, "no-rescale"])
+def test_the_program_fails_with_each_bug(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default sizes and operands of the program are such that each mistake has the report of the page."""
+    monkeypatch.setattr(sys, "argv", ["blackwell_attention.py", "--bug", bug])
+    with pytest.raises((InterpError, SystemExit), match=BUGS.get(bug, ("", "wrong result"))[1]):
+        EXAMPLE["main"]()
 
 
 def test_every_bug_has_a_report() -> None:

@@ -51,9 +51,9 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--pair --k 320 --schedule adversarial", "256 x 128 x 320 on cpu: correct\n"),
     ],
     "blackwell_attention.py": [
-        ("", "1 x 128 x 256 x 64 on cpu: correct\n"),
+        ("", "1 x 128 x 400 x 64 on cpu: correct\n"),
         ("--queries 200 --keys 300 --causal --schedule adversarial", "1 x 200 x 300 x 64, causal on cpu: correct\n"),
-        ("--head-size 128", "1 x 128 x 256 x 128 on cpu: correct\n"),
+        ("--head-size 128", "1 x 128 x 400 x 128 on cpu: correct\n"),
     ],
     "blackwell_scaled_gemm.py": [
         ("", "mxfp8 128 x 128 x 512: correct\n"),
