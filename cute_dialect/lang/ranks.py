@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Never, cast
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import UsageError
@@ -75,6 +75,12 @@ class Symmetric:
     def peer(self, rank: Int) -> Tensor:
         """Return the instance of a rank, which may be this one. Its type and layout are those of ``local``."""
         return peer(self, rank)
+
+    def __getitem__(self, coord: object) -> Never:
+        raise KernelTypeError("F122", "a cute.Symmetric has no elements; index its tensor x.local or x.peer(rank)")
+
+    def __setitem__(self, coord: object, value: object) -> None:
+        self[coord]
 
 
 def peer(x: Symmetric, rank: Int) -> Tensor:
@@ -140,6 +146,9 @@ class Signals:
             value: the least value.
             then: ``"tma"`` also orders later TMA and bulk copies of the thread after the signal.
         """
+        if isinstance(writer, int) and not 0 <= writer < self.words.ranks:
+            text = f"Signals.wait: there is no rank {writer}; the signals have {self.words.ranks} ranks"
+            raise KernelTypeError("F122", text)
         if then not in (None, "tma"):
             raise KernelTypeError("F122", f"Signals.wait: then must be None or 'tma', got {then!r}")
         word = self._word(self.words.rank, slot, writer)
@@ -160,7 +169,8 @@ class Signals:
 class SymmetricArray:
     """Arrays of all ranks: ``x[r]`` is the numpy array of rank r, and ``x.on(r)`` its argument of a kernel."""
 
-    def __init__(self, arrays: Sequence[NDArray[np.generic]], tables: Sequence[NDArray[np.generic]]):
+    def __init__(self, world: Ranks, arrays: Sequence[NDArray[np.generic]], tables: Sequence[NDArray[np.generic]]):
+        self._world = world
         self._arrays = list(arrays)
         self._tables = list(tables)
 
@@ -172,6 +182,13 @@ class SymmetricArray:
 
     def on(self, rank: int) -> Symmetric:
         """Return the argument that a call on a rank passes for a parameter annotated :class:`Symmetric`."""
+        if rank not in range(len(self)):
+            raise UsageError(f"on: there is no rank {rank}; the tensor has {len(self)} ranks")
+        if _calls and _calls[-1][0] is not self._world:
+            raise UsageError("on: the tensor is of other ranks; allocate it by world.symmetric or world.signals again")
+        if _calls and _calls[-1][1] != rank:
+            text = f"on: rank {rank} in a call of rank {_calls[-1][1]}; pass the number that world.run passes"
+            raise UsageError(text)
         # A call takes arrays for tensors and Python's numbers for those of the language.
         make = cast("Callable[[object, object, int, int], Symmetric]", Symmetric)
         return make(self._arrays[rank], self._tables[rank], rank, len(self._arrays))
@@ -186,6 +203,10 @@ class SymmetricSignals:
     def on(self, rank: int) -> Signals:
         """Return the argument that a call on a rank passes for a parameter annotated :class:`Signals`."""
         return Signals(self.words.on(rank))
+
+
+_calls: list[tuple[Ranks, int]] = []
+"""The ranks, and the rank, of the function that `Ranks.run` calls now; empty outside it."""
 
 
 class Ranks:
@@ -218,18 +239,24 @@ class Ranks:
 
         from cute_dialect.runtime.arrays import numpy_dtype  # late: start-up
 
-        extents = (shape,) if isinstance(shape, int) else tuple(shape)
+        extents = (shape,) if isinstance(shape, int) else shape
+        if not isinstance(extents, tuple | list) or not all(isinstance(x, int) and x >= 0 for x in extents):
+            raise UsageError(f"symmetric: shape must consist of integers of at least 0, got {shape!r}")
         element = getattr(dtype, "mlir_type", None)
-        kind = np.dtype(cast("str", dtype)) if element is None else numpy_dtype(element)
+        try:
+            kind = np.dtype(cast("str", dtype or "")) if element is None else numpy_dtype(element)
+        except TypeError:
+            text = f"symmetric: dtype must be a type such as cute.BFloat16 or a dtype of numpy, got {dtype!r}"
+            raise UsageError(text) from None
         arrays = [np.zeros(extents, kind) for _ in range(len(self))]
         name = name or f"symmetric {self._count}"
         self._count += 1
-        return SymmetricArray(arrays, list(self._world.allocate(arrays, name, unwritten, signals)))
+        return SymmetricArray(self, arrays, list(self._world.allocate(arrays, name, unwritten, signals)))
 
     def signals(self, slots: int = 1, *, name: str = "") -> SymmetricSignals:
         """Allocate signals, with the value 0: ``slots`` per pair of ranks."""
-        if slots < 1:
-            raise UsageError(f"signals: slots must be at least 1, got {slots}")
+        if not isinstance(slots, int) or slots < 1:
+            raise UsageError(f"signals: slots must be an integer of at least 1, got {slots!r}")
         name = name or f"signals {self._count}"
         return SymmetricSignals(self._allocate((slots, len(self), WORDS), cute.Int64, name, signals=True))
 
@@ -244,16 +271,22 @@ class Ranks:
 
         Raises:
             InterpError: a race, a deadlock or another error of a kernel.  The world cannot be used afterwards.
+            UsageError: called in ``function``.
         """
         from cute_dialect.lang.calls.options import running_on  # late: start-up
         from cute_dialect.pipelines.cpu import queueing_on  # late: start-up
 
+        if _calls:
+            raise UsageError("run: called in the function of another run; call it after that one has returned")
         try:
             with running_on("cpu"):
                 for rank in range(len(self)):
+                    _calls.append((self, rank))
                     with queueing_on(self._world, rank):
                         function(rank)
+                    _calls.pop()
         except BaseException:
+            _calls.clear()
             self._world.forget()
             raise
         try:
@@ -264,7 +297,13 @@ class Ranks:
                     print(f"rank {rank}: {line}")
 
     def barrier(self) -> None:
-        """Order all launches that have ended before all later ones, like ``torch.distributed.barrier``."""
+        """Order all launches that have ended before all later ones, like ``torch.distributed.barrier``.
+
+        Raises:
+            UsageError: called in the function of ``run``, where no launch has ended.
+        """
+        if _calls:
+            raise UsageError("barrier: no launch has ended in the function of run; call it between two calls of run")
         self._world.barrier()
 
 
@@ -293,6 +332,8 @@ def ranks(
     from cute_dialect.lang.calls.options import current_target  # late: start-up
     from cute_dialect.runtime.call_options import read_checks  # late: start-up
 
+    if not isinstance(count, int) or count < 1:
+        raise UsageError(f"ranks: count must be an integer of at least 1, got {count!r}")
     names = read_checks(tuple(checks) if not isinstance(checks, str) else checks).names
     options = RunOptions(
         schedule=schedule, seed=seed, checks=names, resident=resident, max_steps=max_steps, chip=current_target()

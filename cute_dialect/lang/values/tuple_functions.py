@@ -49,6 +49,9 @@ def size(x: LayoutLike, mode: int | Sequence[int] | None = None) -> Int:
         x = as_layout(x)
     if hasattr(type(x), "ssa"):
         return counted(apply("cute.size", x, mode=path or None))
+    if not hasattr(x, "size"):
+        allowed = "a shape, layout, tensor or tiled operation"
+        raise LayoutError("F240", f"cute.size needs {allowed}, got {type(x).__name__}")
     return product(get(x.size, path) if path else x.size)
 
 

@@ -43,10 +43,40 @@ run(lambda x, s: x.peer(2))
 #: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
 #: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
 
+# ===== an element of a symmetric tensor
+run(lambda x, s: x[0])
+#: KernelTypeError
+#: ranks.py:1:18: error F122: a cute.Symmetric has no elements; index its tensor x.local or x.peer(rank)
+#:     1 | run(lambda x, s: x[0])
+#:       |                  ^^^^
+#: called from preamble.py:12:5  f(x, s)
+#: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
+#: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
+
+# ===== the size of a symmetric tensor
+run(lambda x, s: cute.size(x))
+#: LayoutError
+#: ranks.py:1:18: error F240: cute.size needs a shape, layout, tensor or tiled operation, got Symmetric
+#:     1 | run(lambda x, s: cute.size(x))
+#:       |                  ^^^^^^^^^^^^
+#: called from preamble.py:12:5  f(x, s)
+#: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
+#: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
+
+# ===== a wait for a rank that does not exist
+run(lambda x, s: s.wait(0, 2, 1))
+#: KernelTypeError
+#: ranks.py:1:18: error F122: Signals.wait: there is no rank 2; the signals have 2 ranks
+#:     1 | run(lambda x, s: s.wait(0, 2, 1))
+#:       |                  ^^^^^^^^^^^^^^^
+#: called from preamble.py:12:5  f(x, s)
+#: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
+#: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
+
 # ===== a rank that does not exist, at run time
 run(lambda x, s: x.peer(x.rank + 1)[0])
 #: InterpError
-#: cute_dialect/lang/ranks.py:92:42: error: out-of-bounds read of tensor 'x': index 2 is outside [0, 2); access it under an 'if' that tests the index
+#: cute_dialect/lang/ranks.py:98:42: error: out-of-bounds read of tensor 'x': index 2 is outside [0, 2); access it under an 'if' that tests the index
 #:     there = cute.make_ptr(pointer.dtype, x.table[rank], "gmem", assumed_align=pointer.alignment)
 #:                                          ^~~~~~~
 #: cute_dialect/lang/ranks.py:77:16: note: in 'peer', called from here
@@ -82,14 +112,14 @@ run(lambda x, s: s.wait(0, 0, 1, then="bulk"))
 
 # ===== a world without ranks
 run(lambda x, s: None, ranks=0)
-#: InterpError
-#: error: a world of 0 ranks; it must have at least one
+#: UsageError
+#: ranks: count must be an integer of at least 1, got 0
 
 # ===== signals without slots
 with cute.testing.ranks(2) as world:
     world.signals(0)
 #: UsageError
-#: signals: slots must be at least 1, got 0
+#: signals: slots must be an integer of at least 1, got 0
 
 # ===== an option of one call
 run(lambda x, s: None, reports=["banks"])
@@ -102,7 +132,7 @@ with cute.testing.ranks(2) as world:
     x, s = world.symmetric(32, cute.Float32, name="x"), world.signals()
     call(lambda x, s: s.set(0, 0, 1), x.on(1), s.on(1), OUT, device="cpu")
 #: InterpError
-#: cute_dialect/lang/ranks.py:122:9: error: out-of-bounds store of 8 bytes: an address of rank 1 in cute.testing.ranks, but this call runs on its own; make the call in the function that is passed to world.run
+#: cute_dialect/lang/ranks.py:128:9: error: out-of-bounds store of 8 bytes: an address of rank 1 in cute.testing.ranks, but this call runs on its own; make the call in the function that is passed to world.run
 #:         cute.arch.store(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
 #:         ^~~~~~~~~~~~~~~
 #: ranks.py:3:23: note: in 'Signals.set', called from here

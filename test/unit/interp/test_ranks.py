@@ -115,6 +115,35 @@ def test_an_error_of_the_host_discards_the_queues() -> None:
     assert not b.any()
 
 
+def test_wrong_arguments_are_refused() -> None:
+    for count in (0, 1.5, "2"):
+        with pytest.raises(cute.CuteError, match="count must be an integer of at least 1"), cute.testing.ranks(count):
+            pass
+    with cute.testing.ranks(2) as world, cute.testing.ranks(2) as other:
+        x = world.symmetric(4, "f4")
+        for shape in (-1, 2.5, (2, None)):
+            with pytest.raises(cute.CuteError, match="shape must consist of integers of at least 0"):
+                world.symmetric(shape, "f4")
+        for dtype in ("foo", None, 7):
+            with pytest.raises(cute.CuteError, match="dtype must be a type such as"):
+                world.symmetric(4, dtype)
+        with pytest.raises(cute.CuteError, match="slots must be an integer of at least 1"):
+            world.signals(1.5)
+        for rank in (-1, 2):
+            with pytest.raises(cute.CuteError, match=f"there is no rank {rank}; the tensor has 2 ranks"):
+                x.on(rank)
+        with pytest.raises(cute.CuteError, match="on: rank 1 in a call of rank 0; pass the number"):
+            world.run(lambda rank: x.on(1 - rank))
+        with pytest.raises(cute.CuteError, match="the tensor is of other ranks; allocate it"):
+            other.run(x.on)
+        with pytest.raises(cute.CuteError, match="barrier: no launch has ended"):
+            world.run(lambda rank: world.barrier())
+        with pytest.raises(cute.CuteError, match="run: called in the function of another run"):
+            world.run(lambda rank: other.run(other.barrier))
+        world.barrier()
+        assert len(world.run(x.on)) == 2
+
+
 def test_unsupported_options() -> None:
     for options in ({"blocks": "0"}, {"reports": ("banks",)}, {"schedule": "replay:0"}):
         with pytest.raises(InterpError, match="ranks support neither"):
