@@ -54,8 +54,9 @@ _FAR = (
     "(atomic, volatile or .release) is needed; here, a read of that flag with .acquire or a fence after it"
 )
 _FAR_RANK = (
-    "nothing orders this access after the one on rank {}; there, a signal with sem='release' and scope='sys' after the "
-    "access is needed; here, a wait for that signal with sem='acquire' and scope='sys'"
+    "nothing orders this access after the one on rank {}; there, a signal with sem='release' and scope='sys' is "
+    "needed, by its thread or after a barrier; here, a wait for that signal with sem='acquire' and scope='sys', by "
+    "this thread or before a barrier"
 )
 _UNFENCED = (
     "missing fence (or .acquire), of a scope that includes both threads, between the read of the flag (or the relaxed "

@@ -554,7 +554,7 @@ def _fallback_cluster(
     """Return the smaller size of clusters, or None if all have one size.  Raises F115 for sizes that CUDA refuses."""
     if smaller is None or smaller == cluster:
         return None
-    if any(n % least for n, least in zip(cluster, smaller)) or cluster[2] != smaller[2]:
+    if min(smaller) < 1 or any(n % least for n, least in zip(cluster, smaller)) or cluster[2] != smaller[2]:
         raise KernelTypeError(
             "F115",
             f"launch: fallback_cluster is {smaller}; it must divide cluster {cluster} along x and y, and equal z",

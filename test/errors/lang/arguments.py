@@ -225,6 +225,19 @@ run(X)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from arguments.py:6:1  run(X)
 
+# ===== clusters of two sizes, one of which is 0
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(0, 1, 1))
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:5: error F115: launch: fallback_cluster is (0, 1, 1); it must divide cluster (4, 1, 1) along x and y, and equal z
+#:     3 |     call(lambda x: None, x).launch(grid=4, block=1, cluster=(4, 1, 1), fallback_cluster=(0, 1, 1))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from arguments.py:6:1  run(X)
+
 # ===== a fallback cluster for Hopper
 @cute.jit
 def run(x: cute.Tensor):
