@@ -96,7 +96,8 @@ class Subject:
     a producer for empty slots covers the others, empty if it does not. `passed` is the reason why a wait for a full
     slot after a named barrier is not needed, empty if it is. `begin` is the reason why a producer's waits for empty
     slots at the begin of a tile may be covered by others, empty if they may not. `lower` is the reason why a loop that
-    counts fewer elements for a bound makes no difference.
+    counts fewer elements for a bound makes no difference. `read` is the reason why the first store to shared memory
+    after a named barrier may come before it, empty if it may not.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Subject:
     passed: str = ""
     lower: str = ""
     begin: str = ""
+    read: str = ""
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
@@ -885,7 +887,11 @@ def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> 
         "the other consumer has waited for this part before the named barrier, which passes on what it has learnt"
         " (synchronizes-with, causality order)"
     )
-    return Subject(name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed)
+    read = (
+        "the MMAs that read the previous queries have completed for the whole warpgroup (wgmma.commit_group) before a"
+        " consumer passes its probabilities, for which the other one waits before its tile ends (bar)"
+    )
+    return Subject(name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed, read=read)
 
 
 def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:

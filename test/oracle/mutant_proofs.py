@@ -635,6 +635,15 @@ def _passed(subject: Subject, mutation: Mutation, op: Operation) -> str:
     return subject.passed if before is not None and before.name == "nvvm.barrier" else ""
 
 
+def _read_before(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A named barrier before stores to shared memory was moved after the first one."""
+    if not subject.read or mutation.what != "nvvm.barrier later":
+        return ""
+    effects = [o for top in crossed(op, earlier=False) for o in top.walk() if has_effect(o)]
+    stores = len(effects) == 1 and effects[0].name == "llvm.store"
+    return subject.read if stores and "ptr<3>" in str(effects[0].operands[1].type) else ""
+
+
 def _known_already(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """The barrier before the fence includes a thread that has read the flag with acquire."""
     if op.name == "nvvm.barrier" and mutation.what.endswith("later"):
@@ -719,6 +728,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _covered,
     _at_begin,
     _passed,
+    _read_before,
     _known_already,
     _stored_result,
     _at_the_end,
