@@ -607,7 +607,8 @@ def _covered(subject: Subject, mutation: Mutation, op: Operation) -> str:
         return ""
     block = op.parent
     waits = [o for o in block.ops if o.name == op.name] if block is not None else []
-    loads = block is not None and any(o.name in LOADS for top in block.ops for o in top.walk())
+    copies = (*LOADS, "nvvm.cp.async.shared.global")
+    loads = block is not None and any(o.name in copies for top in block.ops for o in top.walk())
     return subject.covered if loads and len(waits) > 1 and op is not waits[0] else ""
 
 
