@@ -23,6 +23,18 @@ _SHOWN = 6
 """Number of calls shown at each end of a long call chain."""
 
 
+def no_such(what: str, number: int, count: int | None) -> str:
+    """Return the text of an error for a number that is not less than a count; None for an unknown count.
+
+    >>> no_such("rank", 2, 2), no_such("slot", 7, 1)
+    ('there is no rank 2; ranks are 0 to 1', 'there is no slot 7; the only slot is 0')
+    >>> no_such("slot", -1, None)
+    'there is no slot -1; slots start at 0'
+    """
+    known = f"the only {what} is 0" if count == 1 else f"{what}s are 0 to {(count or 0) - 1}"
+    return f"there is no {what} {number}; {f'{what}s start at 0' if count is None else known}"
+
+
 class Place(NamedTuple):
     """A range of a user's source file. Lines and columns count from 1; 0 means unknown."""
 

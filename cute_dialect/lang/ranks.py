@@ -39,6 +39,7 @@ import cute_dialect.lang as cute
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.tracing.errors import KernelTypeError
 from cute_dialect.lang.values.dtypes import Int32
+from cute_dialect.lang.values.indexing import check_number
 from cute_dialect.lang.values.tensors import Tensor
 
 if TYPE_CHECKING:
@@ -92,8 +93,12 @@ def peer(x: Symmetric, rank: Int) -> Tensor:
     """
     if not isinstance(x, Symmetric):
         raise KernelTypeError("F122", f"cute.peer needs a symmetric tensor, got {type(x).__name__}")
-    if isinstance(rank, int) and not 0 <= rank < x.ranks:
-        raise KernelTypeError("F122", f"cute.peer: there is no rank {rank}; the tensor has {x.ranks} ranks")
+    check_number("cute.peer", "rank", rank, x.ranks)
+    return _instance(x, rank)
+
+
+def _instance(x: Symmetric, rank: Int) -> Tensor:
+    """Return the instance of a symmetric tensor on a rank that exists."""
     pointer = x.local.iterator
     there = cute.make_ptr(pointer.dtype, x.table[rank], "gmem", assumed_align=pointer.alignment)
     return cute.make_tensor(there, x.local.layout)
@@ -118,13 +123,15 @@ class Signals:
         Args:
             rank: the receiver; may be this rank.
             slot: the number of the signal.
-            value: the new value.
+            value: the new value, not less than the one before.
             after: ``"bulk"`` waits first until the thread's bulk and TMA stores are complete.
         """
         if after not in (None, "bulk"):
             raise KernelTypeError("F122", f"Signals.set: after must be None or 'bulk', got {after!r}")
         if after == "bulk":
             cute.arch.cp_async_bulk_wait_group(0)
+        check_number("Signals.set", "rank", rank, self.words.ranks)
+        check_number("Signals.set", "slot", slot, self.words.local.shape[0])
         cute.arch.store(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
 
     def add(self, rank: Int, slot: Int, value: Int = 1) -> None:
@@ -133,8 +140,12 @@ class Signals:
         Args:
             rank: the receiver; may be this rank.
             slot: the number of the signal.
-            value: the number to add.
+            value: the number to add, at least 0.
         """
+        if isinstance(value, int) and value < 0:
+            raise KernelTypeError("F122", f"Signals.add: signals only rise, so value must be at least 0, got {value}")
+        check_number("Signals.add", "rank", rank, self.words.ranks)
+        check_number("Signals.add", "slot", slot, self.words.local.shape[0])
         cute.arch.red(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
 
     def wait(self, slot: Int, writer: Int, value: Int, *, then: str | None = None) -> None:
@@ -146,9 +157,8 @@ class Signals:
             value: the least value.
             then: ``"tma"`` also orders later TMA and bulk copies of the thread after the signal.
         """
-        if isinstance(writer, int) and not 0 <= writer < self.words.ranks:
-            text = f"Signals.wait: there is no rank {writer}; the signals have {self.words.ranks} ranks"
-            raise KernelTypeError("F122", text)
+        check_number("Signals.wait", "slot", slot, self.words.local.shape[0])
+        check_number("Signals.wait", "rank", writer, self.words.ranks)
         if then not in (None, "tma"):
             raise KernelTypeError("F122", f"Signals.wait: then must be None or 'tma', got {then!r}")
         word = self._word(self.words.rank, slot, writer)
@@ -159,7 +169,7 @@ class Signals:
 
     def _word(self, rank: Int, slot: Int, writer: Int) -> Pointer:
         """Return the address of a signal on a rank."""
-        words = self.words.peer(rank)
+        words = _instance(self.words, rank)
         return words.iterator + cute.crd2idx((slot, writer, 0), words.layout)
 
 

@@ -33,8 +33,8 @@ import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, zip_longest
 from itertools import count as numbers
-from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ from cute_dialect.interp.exec.schedule import (
 from cute_dialect.interp.machine.barriers import ClusterPool
 from cute_dialect.interp.machine.group import Counter, Machine, Spurious, Transfers
 from cute_dialect.interp.memory.arguments import Argument, Binder
-from cute_dialect.interp.memory.buffers import VIEW_SHIFT, Elements, GlobalMemory, PeerMemory
+from cute_dialect.interp.memory.buffers import VIEW_SHIFT, Buffer, Elements, GlobalMemory, PeerMemory
 from cute_dialect.interp.race.clocks import PrecedingGrids
 from cute_dialect.interp.race.flags import join
 from cute_dialect.interp.race.monitor import Monitor
@@ -261,6 +261,8 @@ class World:
         self._has_failed = True
         for s in self.streams:
             s.report = None
+        for buf in chain.from_iterable([m.buffers for m in self.memories]):
+            buf.is_read = buf.is_written = False
         with np.errstate(all="ignore"):
             self._run()
         self._has_failed = False
@@ -290,7 +292,9 @@ class World:
         machine.tensor_columns = program.tensor_columns
         if launch.shape.cooperative:
             check_cooperative(machine)
+        bound = len(machine.memory.buffers)
         values = bind_all(self._binders[s.rank], fn, launch.args, launch.kernel)
+        self._find_others(s.rank, machine.memory.buffers[bound:])
         if "uninit" in launch.options.checks:
             for buf in self._binders[s.rank].unwritten.values():
                 if buf.contents is None:
@@ -316,6 +320,15 @@ class World:
         report.lanes = 32
         self._first += report.blocks
         s.machine, s.fn, s.template, s.most = machine, fn, registers_of(fn, values), resident_blocks(machine)
+
+    def _find_others(self, rank: int, buffers: Sequence[Buffer]) -> None:
+        """Find the arrays of other ranks that share memory of the caller with new buffers of a rank."""
+        for buf in buffers:
+            buf.rank = rank
+            for other in [b for m in self.memories if m.rank != rank for b in m.buffers if b.source is not None]:
+                if buf.source is not None and buf.overlaps(other):
+                    buf.others.append(other)
+                    other.others.append(buf)
 
     def _program(self, launch: Launch) -> Program:
         """Return the compiled functions of a module, shared by its launches."""

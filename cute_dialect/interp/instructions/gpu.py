@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from cute_dialect.errors import no_such
 from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler, Step
 from cute_dialect.interp.errors import Fault, InterpError, attr_of, op_name
@@ -376,6 +377,10 @@ def _assert(c: FnCompiler, op: Operation) -> None:
         if text.startswith("out-of-bounds "):  # A bounds check of lang/values/indexing.py: index < extent.
             index = next((f": index {a} is outside [0, {b})" for a, b, word in numbers if word == "<"), "")
             return f"{text}{index}; access it under an 'if' that tests the index"
+        call, missing, what = text.partition(": no such ")
+        found = next(((a, b) for a, b, word in numbers if word == "<"), None)
+        if missing and found is not None:  # A check of a rank or slot: number < count.
+            return f"{call}: {no_such(what, *found)}"
         parts = [f"{a} {word} {b}" for a, b, word in numbers if not _HOLDS[word](a, b)]
         return f"assertion failed: {text}" + (f"; here {' and '.join(parts)} is false" if parts else "")
 

@@ -194,11 +194,14 @@ class Buffer:
     - elements, names: the tensor or tensors in the buffer, for diagnostics
     - has_signals: it holds signals, each of which has one writer
     - shown: the buffer whose bytes it shows at an address of another rank, else None
+    - rank: the rank whose calls have the array as an argument
+    - others: buffers of other ranks that hold the same bytes of the caller
+    - is_read, is_written: a kernel has accessed it in this run; recorded for arrays that are passed to calls of ranks
     """
 
     __slots__ = (
-        "base", "contents", "data", "elements", "has_signals", "name", "names", "shown", "size", "source", "valid",
-        "views", "writable", "written",
+        "base", "contents", "data", "elements", "has_signals", "is_read", "is_written", "name", "names", "others",
+        "rank", "shown", "size", "source", "valid", "views", "writable", "written",
     )  # fmt: skip
 
     def __init__(self, base: int, data: Array, name: str, *, writable: bool = True, valid: Array | None = None) -> None:
@@ -214,6 +217,9 @@ class Buffer:
         self.elements: Elements | None = None
         self.names: Allocations | None = None
         self.has_signals = False
+        self.is_read = self.is_written = False
+        self.rank = 0
+        self.others: list[Buffer] = []
         self.shown: Buffer | None = None
         self.views: dict[tuple[np.dtype[Any], int], Array] = {}
 
@@ -245,6 +251,15 @@ class Buffer:
             self.contents.write_range(start, nbytes, verb)
         if self.written is not None:
             self.written[start : start + nbytes] = True
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Return True if an accessible byte of the caller's memory is in both buffers."""
+        a, b = [x.data.__array_interface__["data"][0] for x in (self, other)]
+        low, high = max(a, b), min(a + self.size, b + other.size)
+        if low >= high:
+            return False
+        masks = [x.valid[low - at : high - at] for x, at in ((self, a), (other, b)) if x.valid is not None]
+        return not masks or bool(np.logical_and.reduce(masks).any())
 
     def place(self, offset: int) -> str:
         """Describe a byte offset, with the coordinate of its element if known."""

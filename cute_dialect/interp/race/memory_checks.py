@@ -31,7 +31,7 @@ from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterC
 from cute_dialect.interp.race.flags import GPU, SCOPES, SYS, Flags, place_of
 from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
 from cute_dialect.interp.reports.run_report import Writes
-from cute_dialect.interp.values import Array, Value
+from cute_dialect.interp.values import Array, Value, to_lanes
 from cute_dialect.ir.diagnostics import location_frames
 
 if TYPE_CHECKING:
@@ -308,6 +308,25 @@ class Lifetimes:
         raise self.reporter.error(number, message, thread, block, notes)
 
 
+def check_owner(g: Group, buf: Buffer, store: bool, lane: int) -> None:
+    """Check that an array of one rank, other than symmetric memory, is not written by one rank and used by another."""
+    if g.machine.ranks == 1 or buf.source is None:
+        return
+    if store:
+        buf.is_written = True
+    else:
+        buf.is_read = True
+    for other in buf.others:
+        if other.is_written or (store and other.is_read):
+            raise Fault(
+                "race",
+                f"{buf.name} is written by rank {buf.rank if store else other.rank}, but rank "
+                f"{other.rank if store else buf.rank} {'writes' if store and other.is_written else 'reads'} the same "
+                "array: each rank has memory of its own; pass each rank an array of its own, or use world.symmetric",
+                lane,
+            )
+
+
 def after_end(does: str, kind: str, block: tuple[int, int, int]) -> str:
     """Return the message for an access of some kind of actor that may come after the end of a block."""
     missing = _MISSING.get(kind, "missing cluster barrier, or mbarrier arrive and wait, between the two")
@@ -374,6 +393,7 @@ class Accesses(Reporter):
                 off = np.full(len(lanes), off)
             if g.machine.preceding is not None:
                 g.machine.preceding.access(g, buf, int(off[0]), lanes, site.verb)
+            check_owner(g, buf, site.store, int(lanes[0]))
             if site.store and not site.atomic and len(lanes) > 1:
                 self._same(g, site, buf, lanes, off, value)
             shadow = self._shadow(buf)
@@ -388,6 +408,8 @@ class Accesses(Reporter):
                 continue
             if site.store and site.order and buf.root.has_signals:
                 self._check_writers(g, shadow, idx, lanes, site)
+            if site.store and buf.root.has_signals and value is not None:
+                self._check_rises(g, site, buf, off, lanes, value)
             self._access(g, shadow, idx, lanes, site.store, self._number(site), strong=(site, off))
             self.flags.access(g, site, buf, off, lanes)
 
@@ -626,6 +648,21 @@ class Accesses(Reporter):
                             lane,
                             notes=(self._note(g, one.actor, one.site, other),),
                         )
+
+    def _check_rises(self, g: Group, site: Site, buf: Buffer, off: Array, lanes: Array, value: Value) -> None:
+        """Check that stores of whole signals do not lower them."""
+        if site.leaf.shape or site.leaf.dtype != np.int64:
+            return
+        words, new = buf.view(site.leaf.dtype, 1), to_lanes(value, site.leaf, g.mask.lanes)
+        for at, lane in zip(off.tolist(), lanes.tolist()):
+            old, now = int(words[at // site.nbytes]), int(new[lane])
+            if now < old:
+                raise Fault(
+                    "race",
+                    f"the signal in {buf.place(at)} falls from {old} to {now}, so a wait for {old} may miss it; "
+                    "signals only rise, so set a greater value, such as the number of the call",
+                    lane,
+                )
 
     def _check_seen(
         self, g: Group, s: Shadow, at: int, lane: int, store: bool, by: Iterable[By], proxy: Callable[[int], int]

@@ -41,7 +41,7 @@ from cute_dialect.interp.race.clocks import (
 )
 from cute_dialect.interp.race.flags import CLUSTER, CTA, GPU, RELEASE, Fence, Known, Place, Sync, join, place_of
 from cute_dialect.interp.race.history import REDUCED, WRITTEN, Shadow
-from cute_dialect.interp.race.memory_checks import ASYNC, REDUCTION, Accesses
+from cute_dialect.interp.race.memory_checks import ASYNC, REDUCTION, Accesses, check_owner
 from cute_dialect.interp.race.tensor_order import TensorOrder
 from cute_dialect.interp.values import Array
 
@@ -502,6 +502,7 @@ class Monitor(Accesses):
         if len(offsets):
             if g.machine.preceding is not None:
                 g.machine.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy out")
+            check_owner(g, buf, False, lane)
             idx = s.elements(offsets, size)
             self._async_access(g, lane, None, s, idx, False)
             self._copy_reads(g, lane, s, idx, info, bar)
@@ -532,6 +533,7 @@ class Monitor(Accesses):
             return
         if g.machine.preceding is not None:
             g.machine.preceding.access(g, buf, int(offsets[0]), np.array([lane]), "copy into")
+        check_owner(g, buf, True, lane)
         idx = s.elements(offsets, size)
         self._async_access(g, lane, None, s, idx, True, reduces=bool(combine))
         writer, time, number = self._bulk(g, lane, "bulk write"), _next_group(g, lane), self._of_info(info)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _MACHINERY = tuple(f"lang/{p}/" for p in ("tracing", "values", "rewrite", "control", "machine", "calls"))
 _TRACING = f"{PACKAGE}lang/tracing/"
+_INLINED = f"{PACKAGE}lang/ranks.py"
+"""A file of short functions in the language: the location of their ops is that of the call."""
 _KERNEL_CODE = ("lang/", "compat/", "kernels/")
 _STANDARD = os.path.dirname(contextlib.__file__) + "/"
 
@@ -165,6 +167,8 @@ def _location(codes: list[CodeType], offsets: list[int]) -> LocationAttr:
 
     made: LocationAttr | None = None
     for code, index in zip(reversed(codes), reversed(offsets)):
+        if code.co_filename == _INLINED and made is not None:
+            continue
         place = place_at(code, index)
         here = FileLineColLoc(StringAttr(place.file), IntAttr(place.line), IntAttr(place.col))
         made = here if made is None else CallSiteLoc(NameLoc(StringAttr(code.co_qualname), here), made)

@@ -17,6 +17,7 @@ from cute_dialect.algebra.evaluation import size as size_of
 from cute_dialect.algebra.slicing import slice_
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import UNDERSCORE, Layout
+from cute_dialect.errors import no_such
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError, StaticError
 from cute_dialect.lang.tracing.tracer import active, current
 from cute_dialect.lang.values.dtypes import Numeric
@@ -226,7 +227,6 @@ def emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: 
 
     ``only_static``: check modes of static extent only.
     """
-    from xdsl.dialects.builtin import StringAttr
 
     def check(c: Any, mode: Any, path: tuple[int, ...]) -> None:
         if isinstance(c, tuple):
@@ -234,19 +234,49 @@ def emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: 
                 check(part, of, (*path, i))
         elif isinstance(c, Numeric):
             extent = product(mode)
-            known, end = facts_of(c), as_number(extent)
-            natural = known.low is not None and known.low >= 0
-            if only_static and not end.is_static:
+            if only_static and not as_number(extent).is_static:
                 return
-            if natural and known.high is not None and end.is_static and known.high < end.value:
-                return
-            inside: Any = compare("lt", c, extent)
-            if not natural:
-                inside = binary("and", compare("ge", c, 0), inside)
             in_mode = f" in mode {path[0] if len(path) == 1 else path}" if path else ""
-            tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(f"out-of-bounds {text}{in_mode}")})
+            _emit_check(tracer, c, extent, f"out-of-bounds {text}{in_mode}")
 
     check(where, shape, ())
+
+
+def _emit_check(tracer: Any, index: Any, extent: Any, message: str) -> None:
+    """Emit the assertion that 0 <= index < extent, unless it is known to hold."""
+    from xdsl.dialects.builtin import StringAttr
+
+    known, end = facts_of(index), as_number(extent)
+    natural = known.low is not None and known.low >= 0
+    if natural and known.high is not None and end.is_static and known.high < end.value:
+        return
+    inside: Any = compare("lt", index, extent)
+    if not natural:
+        inside = binary("and", compare("ge", index, 0), inside)
+    tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(message)})
+
+
+def check_number(call: str, what: str, number: object, count: Any) -> None:
+    """Check the number of a rank or slot: now if it and the count are static, else by an assertion.
+
+    A GPU prints ``cute.peer: no such rank``.  The interpreter adds the number and those that exist.
+
+    Args:
+        call: the function, for messages, such as "cute.peer".
+        what: the numbered thing, such as "rank".
+        number: an integer, static or dynamic.
+        count: the number of such things, static or dynamic.
+
+    Raises F122 for a static number that is negative or not less than a static count.
+    """
+    index, end = as_number(number), as_number(count)
+    if index.is_static and (index.value < 0 or (end.is_static and index.value >= end.value)):
+        raise KernelTypeError(
+            "F122", f"{call}: {no_such(what, int(index.value), end.value if end.is_static else None)}"
+        )
+    tracer = active()
+    if tracer is not None and has_asserts() and not (index.is_static and end.is_static):
+        _emit_check(tracer, index, end, f"{call}: no such {what}")
 
 
 class _View(NamedTuple):

@@ -36,7 +36,7 @@ run(lambda x, s: cute.peer(x.local, 1))
 # ===== a rank that does not exist
 run(lambda x, s: x.peer(2))
 #: KernelTypeError
-#: ranks.py:1:18: error F122: cute.peer: there is no rank 2; the tensor has 2 ranks
+#: ranks.py:1:18: error F122: cute.peer: there is no rank 2; ranks are 0 to 1
 #:     1 | run(lambda x, s: x.peer(2))
 #:       |                  ^^^^^^^^^
 #: called from preamble.py:12:5  f(x, s)
@@ -66,7 +66,7 @@ run(lambda x, s: cute.size(x))
 # ===== a wait for a rank that does not exist
 run(lambda x, s: s.wait(0, 2, 1))
 #: KernelTypeError
-#: ranks.py:1:18: error F122: Signals.wait: there is no rank 2; the signals have 2 ranks
+#: ranks.py:1:18: error F122: Signals.wait: there is no rank 2; ranks are 0 to 1
 #:     1 | run(lambda x, s: s.wait(0, 2, 1))
 #:       |                  ^^^^^^^^^^^^^^^
 #: called from preamble.py:12:5  f(x, s)
@@ -76,18 +76,129 @@ run(lambda x, s: s.wait(0, 2, 1))
 # ===== a rank that does not exist, at run time
 run(lambda x, s: x.peer(x.rank + 1)[0])
 #: InterpError
-#: cute_dialect/lang/ranks.py:98:42: error: out-of-bounds read of tensor 'x': index 2 is outside [0, 2); access it under an 'if' that tests the index
-#:     there = cute.make_ptr(pointer.dtype, x.table[rank], "gmem", assumed_align=pointer.alignment)
-#:                                          ^~~~~~~
-#: cute_dialect/lang/ranks.py:77:16: note: in 'peer', called from here
-#:         return peer(self, rank)
-#:                ^~~~
-#: ranks.py:1:18: note: in 'Symmetric.peer', called from here
+#: ranks.py:1:18: error: cute.peer: there is no rank 2; ranks are 0 to 1
 #: run(lambda x, s: x.peer(x.rank + 1)[0])
 #:                  ^~~~~~
 #: preamble.py:12:5: note: in '<lambda>', called from here
 #:     f(x, s)
 #:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 1
+
+# ===== the tensor of a rank that does not exist, at run time
+run(lambda x, s: x.peer(x.rank - 1)[0])
+#: InterpError
+#: ranks.py:1:18: error: cute.peer: there is no rank -1; ranks are 0 to 1
+#: run(lambda x, s: x.peer(x.rank - 1)[0])
+#:                  ^~~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 0
+
+# ===== a wait for a rank that does not exist, at run time
+run(lambda x, s: s.wait(0, x.rank + 1, 0))
+#: InterpError
+#: ranks.py:1:18: error: Signals.wait: there is no rank 2; ranks are 0 to 1
+#: run(lambda x, s: s.wait(0, x.rank + 1, 0))
+#:                  ^~~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 1
+
+# ===== a wait for a slot that does not exist
+run(lambda x, s: s.wait(7, 0, 1))
+#: InterpError
+#: ranks.py:1:18: error: Signals.wait: there is no slot 7; the only slot is 0
+#: run(lambda x, s: s.wait(7, 0, 1))
+#:                  ^~~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 0
+
+# ===== a signal of a slot that does not exist, at run time
+run(lambda x, s: s.set(0, x.rank + 1, 1), ranks=1)
+#: InterpError
+#: ranks.py:1:18: error: Signals.set: there is no slot 1; the only slot is 0
+#: run(lambda x, s: s.set(0, x.rank + 1, 1), ranks=1)
+#:                  ^~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0)
+
+# ===== a negative slot
+run(lambda x, s: s.add(0, -1))
+#: KernelTypeError
+#: ranks.py:1:18: error F122: Signals.add: there is no slot -1; slots start at 0
+#:     1 | run(lambda x, s: s.add(0, -1))
+#:       |                  ^^^^^^^^^^^^
+#: called from preamble.py:12:5  f(x, s)
+#: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
+#: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
+
+# ===== a signal to a rank that does not exist, at run time
+run(lambda x, s: s.add(x.rank + 1, 0))
+#: InterpError
+#: ranks.py:1:18: error: Signals.add: there is no rank 2; ranks are 0 to 1
+#: run(lambda x, s: s.add(x.rank + 1, 0))
+#:                  ^~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 1
+
+# ===== a count that falls
+run(lambda x, s: s.add(0, 0, -1))
+#: KernelTypeError
+#: ranks.py:1:18: error F122: Signals.add: signals only rise, so value must be at least 0, got -1
+#:     1 | run(lambda x, s: s.add(0, 0, -1))
+#:       |                  ^^^^^^^^^^^^^^^
+#: called from preamble.py:12:5  f(x, s)
+#: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
+#: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
+
+# ===== a signal that falls
+def falls(x, s):
+    if cute.arch.thread_idx().x == 0:
+        after = (x.rank + 1) % x.ranks
+        s.set(after, 0, 5)
+        s.set(after, 0, 1)
+        s.wait(0, after, 1)
+
+run(falls)
+#: InterpError
+#: ranks.py:5:9: error: the signal in 'signals 1' of rank 1 at byte offset 0, element (0, 0, 0) falls from 5 to 1, so a wait for 5 may miss it; signals only rise, so set a greater value, such as the number of the call
+#:         s.set(after, 0, 1)
+#:         ^~~~~
+#: preamble.py:12:5: note: in 'falls', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 0
+
+# ===== an array that two ranks write
+def writes(x, out):
+    out[cute.arch.thread_idx().x] = x.rank
+
+@cute.kernel
+def write_kernel(x: cute.Symmetric, out: cute.Tensor):
+    writes(x, out)
+
+@cute.jit
+def write(x: cute.Symmetric, out: cute.Tensor):
+    write_kernel(x, out).launch(grid=1, block=32)
+
+with cute.testing.ranks(2) as world:
+    x, out = world.symmetric(1, cute.Int32), np.zeros(32, np.int32)
+    world.run(lambda rank: write(x.on(rank), out))
+#: InterpError
+#: ranks.py:2:5: error: argument 3 "out" is written by rank 1, but rank 0 writes the same array: each rank has memory of its own; pass each rank an array of its own, or use world.symmetric
+#:     out[cute.arch.thread_idx().x] = x.rank
+#:     ^~~
+#: ranks.py:6:5: note: in 'writes', called from here
+#:     writes(x, out)
+#:     ^~~~~~
 #:   thread (0, 0, 0) of block (0, 0, 0) of rank 1
 
 # ===== a signal after something unknown
@@ -132,10 +243,7 @@ with cute.testing.ranks(2) as world:
     x, s = world.symmetric(32, cute.Float32, name="x"), world.signals()
     call(lambda x, s: s.set(0, 0, 1), x.on(1), s.on(1), OUT, device="cpu")
 #: InterpError
-#: cute_dialect/lang/ranks.py:128:9: error: out-of-bounds store of 8 bytes: an address of rank 1 in cute.testing.ranks, but this call runs on its own; make the call in the function that is passed to world.run
-#:         cute.arch.store(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
-#:         ^~~~~~~~~~~~~~~
-#: ranks.py:3:23: note: in 'Signals.set', called from here
+#: ranks.py:3:23: error: out-of-bounds store of 8 bytes: an address of rank 1 in cute.testing.ranks, but this call runs on its own; make the call in the function that is passed to world.run
 #:     call(lambda x, s: s.set(0, 0, 1), x.on(1), s.on(1), OUT, device="cpu")
 #:                       ^~~~~
 #: preamble.py:12:5: note: in '<lambda>', called from here

@@ -243,6 +243,30 @@ def test_dependent_launches_are_ordered_by_their_wait(schedule: str) -> None:
             assert e.value.kind == "race"
 
 
+@pytest.mark.parametrize("shared", ["input", "output", "columns", "both", "instance"])
+def test_ranks_share_only_arrays_that_none_writes(shared: str) -> None:
+    """Two ranks may read one array, and write interleaved parts of another one, but no element of both."""
+    a, b = np.ones((2, 32), np.float32), np.zeros((32, 2), np.float32)
+    with cute.testing.ranks(2) as world:
+        x = world.symmetric(32, cute.Float32, name="x")
+
+        def calls(rank: int) -> None:
+            if shared == "instance":  # of rank 0, as an ordinary argument
+                add(a[rank], x[0])
+            elif shared == "both":  # rank 1 reads what rank 0 writes
+                add(a[rank], a[1 - rank])
+            else:
+                add(a[0 if shared == "input" else rank], b[:, 0 if shared == "output" else rank])
+
+        if shared in ("input", "columns"):
+            world.run(calls)
+            assert (b == 2).all()
+            return
+        with pytest.raises(InterpError, match=r"but rank . (reads|writes) the same array") as e:
+            world.run(calls)
+        assert e.value.kind == "race"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_operations_run_on_ranks(schedule: str) -> None:

@@ -60,6 +60,9 @@ def pull_kernel(
                 ready.set(before, 0, call)
         elif bug == "call number not raised":
             ready.set(before, 0, 1)
+        elif bug == "a signal that falls":
+            ready.set(before, 0, call + 1)
+            ready.set(before, 0, call)
         elif bug != "signal before data":
             ready.set(before, 0, call)
     if t == 0:
@@ -132,6 +135,8 @@ def gather_kernel(parts: cute.Symmetric, ready: cute.Signals, out: cute.Tensor, 
             cute.arch.red(word(ready, 0, 0, me), cute.Int64(1), sem="release", scope="cta")
         else:
             ready.add(0, 0)
+    if bug == "an array of two ranks" and t == 0:
+        out[me, b, 0] = 0
     if me == 0 and b == 0:
         if t < parts.ranks:
             ready.wait(0, 0 if bug == "two writers" else t, 1 if bug == "count n - 1" else 2)
@@ -348,11 +353,13 @@ CORPUS = [
     Defect(run_pull, "signal to the wrong rank", "deadlock"),
     Defect(run_pull, "a signal fewer", "deadlock"),
     Defect(run_pull, "call number not raised", "deadlock"),
+    Defect(run_pull, "a signal that falls", "the signal in 'ready' of rank . at byte offset .* falls from . to ."),
     Defect(run_pull, "no barrier after the wait", FAR),
     Defect(run_pull, "ends while a peer reads", "write-after-read race on 'x' of rank", 3),
     Defect(run_gather, "two writers", "two writers of the signal"),
     Defect(run_gather, "blocks of a rank overwrite a count", "two writers of the signal"),
     Defect(run_gather, "scope cta of a count", "scopes .cta and .cta do not include both threads"),
+    Defect(run_gather, "an array of two ranks", "but rank . (reads|writes) the same array: each rank has memory of"),
     Defect(run_gather, "count n - 1", "nothing has written them", 2),
     Defect(run_bulk, "no proxy fence before the copy", "missing fence.proxy.async"),
     Defect(run_bulk, "signal after the sources are read", FAR),
