@@ -32,6 +32,7 @@ from cute_dialect.lang.values.tuple_arithmetic import product
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from cute_dialect.lang.tracing.tracer import Tracer
     from cute_dialect.lang.values.tensors import Tensor
 
 # ---------------------------------------------------------------------------------------------------- coordinates
@@ -222,7 +223,7 @@ def described(tensor: Tensor) -> str:
     return tensor.describe() if "?" in shape else f"{tensor.describe()} of shape {shape}"
 
 
-def emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: bool = False) -> None:
+def emit_checks(tracer: Tracer, where: Any, shape: Any, text: str, *, only_static: bool = False) -> None:
     """Emit assertions that the dynamic integers of a coordinate are within a shape.
 
     ``only_static``: check modes of static extent only.
@@ -242,7 +243,7 @@ def emit_checks(tracer: Any, where: Any, shape: Any, text: str, *, only_static: 
     check(where, shape, ())
 
 
-def _emit_check(tracer: Any, index: Any, extent: Any, message: str) -> None:
+def _emit_check(tracer: Tracer, index: Numeric, extent: object, message: str) -> None:
     """Emit the assertion that 0 <= index < extent, unless it is known to hold."""
     from xdsl.dialects.builtin import StringAttr
 
@@ -256,7 +257,7 @@ def _emit_check(tracer: Any, index: Any, extent: Any, message: str) -> None:
     tracer.op("cf.assert", [inside.ssa], (), {"msg": StringAttr(message)})
 
 
-def check_number(call: str, what: str, number: object, count: Any) -> None:
+def check_number(call: str, what: str, number: object, count: object) -> None:
     """Check the number of a rank or slot: now if it and the count are static, else by an assertion.
 
     A GPU prints ``cute.peer: no such rank``.  The interpreter adds the number and those that exist.
