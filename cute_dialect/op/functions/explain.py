@@ -61,7 +61,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
-from cute_dialect.op.functions.other_gpus import explain_elsewhere
+from cute_dialect.op.functions.other_gpus import explain_attention_elsewhere, explain_elsewhere
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -136,7 +136,7 @@ def explain(
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none. With scales of blocks of 32 or 16
             it selects the kernel, by default of sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are
-            explained as a plan of ``op.Gemm``.
+            explained as a plan of ``op.Gemm``, and ``attention`` on GPUs with tensor memory as one of ``op.Attention``.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -171,12 +171,16 @@ def explain(
         """Return the explanation of a function whose kernels do not depend on the GPU."""
         return replace(found, gpu=gpu) if gpu and not found.gpu else found
 
+    capability = capability_named(gpu)
     if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
         of_gemms["dtype"] = dtype
         of_gemms = {key: value for key, value in of_gemms.items() if value is not None}
-        return of_gpu(_explained_attention(name, a, b, out, element, {**of_gemms, **more}))
-    capability = capability_named(gpu)
+        more = {**of_gemms, **more}
+        if capability is not None and not WGMMA.runs_on(capability):
+            explained = partial(_explained_attention, name, a, b, out, element, more)
+            return explain_attention_elsewhere(name, lambda cc: explained(kernel_cc=cc), gpu, capability)
+        return of_gpu(_explained_attention(name, a, b, out, element, more))
     if capability is not None and (is_convolution(function) or function in _BY_WGMMA):
         WGMMA.check_gpu(capability, name)
     if is_convolution(function):
@@ -257,8 +261,14 @@ def explain(
     return _explained_gemm(name, a, b, out, alpha, beta, c, bias, element=element, gpu=gpu, others=others, **settings)
 
 
-def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any]) -> Any:
-    """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``."""
+def _explained_attention(
+    name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any], **of_plan: int
+) -> Any:
+    """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``.
+
+    Args:
+        of_plan: ``kernel_cc`` of a plan of ``op.Attention``.
+    """
     function = {"attention": explain_attention, "attention_backward": explain_backward}.get(name, explain_flex)
     known = set(signature(function).parameters)
     if name == "attention_backward":
@@ -266,7 +276,7 @@ def _explained_attention(name: str, q: Any, k: Any, v: Any, element: str, more: 
     for key in more:
         if key not in known:
             raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
-    return function(q, k, v, element=element, **more)
+    return function(q, k, v, element=element, **more, **of_plan)
 
 
 def _refuse(name: str, given: Sequence[str]) -> None:

@@ -121,6 +121,29 @@ def test_calls_that_other_gpus_refuse(call: Callable[[str], object]) -> None:
     assert call("NVIDIA H100 PCIe")
 
 
+@pytest.mark.parametrize(("gpu", "chip"), [("NVIDIA B200", 100), ("NVIDIA GB300", 103), ("NVIDIA Thor", 110)])
+def test_attention_on_gpus_with_tensor_memory(gpu: str, chip: int) -> None:
+    """The kernel is that of the plan, because ``attention`` launches kernels of sm_90 only."""
+    q = (2, 8, 300, 64)
+    found = op.explain(op.attention, q, q, q, causal=True, element="bf16", gpu=gpu)
+    plan = op.Attention(element="bf16", head_size=64, causal=True, kernel_cc=chip).explain(q, q, q)
+    assert found.kernel == plan.kernel and found.flops == plan.flops and found.kernels == plan.kernels
+    assert found.gpu == gpu and str(found).splitlines()[0].endswith(f", on {gpu}")
+    assert found.status.endswith(f"attention needs sm_90, so launch it by op.Attention with kernel_cc={chip}")
+    with pytest.raises(op.UnsupportedError, match=rf"sm_{chip}, and op\.Attention with kernel_cc={chip} does not supp"):
+        op.explain(op.attention, q, q, q, softcap=3.0, gpu=gpu)
+
+
+@pytest.mark.parametrize("gpu", ["NVIDIA A100-SXM4-80GB", "NVIDIA L40S", "NVIDIA GeForce RTX 5090", "NVIDIA B200"])
+def test_attention_that_other_gpus_refuse(gpu: str) -> None:
+    q = (2, 8, 300, 64)
+    functions = [op.attention_backward, op.flex_attention, *([] if "B200" in gpu else [op.attention])]
+    for function in functions:
+        with pytest.raises(op.UnsupportedError, match=r"the kernels need sm_90, but the GPU is sm_\d+; use device"):
+            op.explain(function, q, q, q, gpu=gpu)
+        assert op.explain(function, q, q, q, gpu="NVIDIA H100 PCIe").kernel
+
+
 def test_batches() -> None:
     found = op.explain(op.bmm, (32, 2048, 128), (32, 128, 2048), element="bf16")
     assert found.problem == Problem(2048, 2048, 128, "bf16", "bf16", "k", "n", 32) and not found.folded
