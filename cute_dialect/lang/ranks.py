@@ -144,6 +144,7 @@ class Signals:
         """
         if isinstance(value, int) and value < 0:
             raise KernelTypeError("F122", f"Signals.add: signals only rise, so value must be at least 0, got {value}")
+        assert value >= 0, "Signals.add: signals only rise, so value must be at least 0"
         check_number("Signals.add", "rank", rank, self.words.ranks)
         check_number("Signals.add", "slot", slot, self.words.local.shape[0])
         cute.arch.red(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")

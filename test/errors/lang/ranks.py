@@ -159,6 +159,17 @@ run(lambda x, s: s.add(0, 0, -1))
 #: called from preamble.py:17:5  call_kernel(f, x, s, out).launch(grid=1, block=32)
 #: called from preamble.py:24:32  call(f, x.on(rank), s.on(rank), OUT, **options)
 
+# ===== a count that falls at run time
+run(lambda x, s: s.add(0, 0, x.rank - 1))
+#: InterpError
+#: ranks.py:1:18: error: assertion failed: Signals.add: signals only rise, so value must be at least 0; here -1 >= 0 is false
+#: run(lambda x, s: s.add(0, 0, x.rank - 1))
+#:                  ^~~~~
+#: preamble.py:12:5: note: in '<lambda>', called from here
+#:     f(x, s)
+#:     ^
+#:   thread (0, 0, 0) of block (0, 0, 0) of rank 0
+
 # ===== a signal that falls
 def falls(x, s):
     if cute.arch.thread_idx().x == 0:
