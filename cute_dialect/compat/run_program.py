@@ -126,7 +126,7 @@ MODULES = {
     "cutlass.utils.tensor_helpers": "cute_dialect.compat.torch",
 }
 """Maps the modules of CuTe DSL to the modules of this package."""
-NAMES = dict.fromkeys(
+NAMES: Mapping[str, str] = dict.fromkeys(
     ("cutlass.utils.create_cute_tensor_for_fp8", "cutlass.utils.is_fp8_dtype"), MODULES["cutlass.utils.tensor_helpers"]
 )
 """Maps names that a module of CuTe DSL imports from another one to the module of this package."""

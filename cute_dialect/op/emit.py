@@ -253,7 +253,7 @@ def _of_epilogue(graph: Graph, product: str, shape: tuple[int, int], *, turned: 
         is_plain = x.kind in (*_LENGTHS, "scalar") and not (x.number or x.batch or x.half or x.split)
         if is_plain:
             texts.append(f"--in {letter}={shape[_LENGTHS[x.kind]] if x.kind in _LENGTHS else 1}=randint")
-    if len(texts) < len(graph.inputs) or len(graph.outputs) > 1:
+    if len(texts) < len(graph.inputs) or len(graph.outputs) != 1:
         return texts, ""
     found: list[str] = []
     for node in graph.nodes:

@@ -62,7 +62,8 @@ Maps: TypeAlias = Sequence[tuple[cute.CopyAtom, cute.Tensor]]
 """TMA atoms with their coordinates."""
 Mmas: TypeAlias = tuple[cute.TiledMma, cute.TiledMma]
 """The MMAs of S and of O."""
-Ends: TypeAlias = Sequence[pipeline.PipelineProducer | pipeline.PipelineConsumer]
+Producer: TypeAlias = pipeline.PipelineProducer
+Consumer: TypeAlias = pipeline.PipelineConsumer
 """The sides of pipelines that a warp has."""
 _RESULT, _WEIGHTS = 2 * TILE, 3 * TILE
 _LANE = 1 << 17
@@ -275,7 +276,14 @@ def attention(
     allocator.free(pointer)
 
 
-def load(c: Sm100Attention, block: Block, maps: Maps, mmas: Mmas, smem: Sequence[cute.Tensor], ends: Ends) -> None:
+def load(
+    c: Sm100Attention,
+    block: Block,
+    maps: Maps,
+    mmas: Mmas,
+    smem: Sequence[cute.Tensor],
+    ends: tuple[Producer, Producer],
+) -> None:
     """Load the tile of Q, and the tiles of K and V: K of a step before V of the step before."""
     (q, kv), (mma_s, mma_o), of_keys = ends, mmas, block.head // block.sharing
     of_s, of_o = mma_s.get_slice(0), mma_o.get_slice(0)
@@ -302,7 +310,13 @@ def load(c: Sm100Attention, block: Block, maps: Maps, mmas: Mmas, smem: Sequence
             cute.copy(of_v, tV[None, 0, step - 1], to_v[None, slot.index], tma_bar_ptr=slot.barrier)
 
 
-def multiply(mmas: Mmas, smem: Sequence[cute.Tensor], at: Columns, steps: Int, ends: Ends) -> None:
+def multiply(
+    mmas: Mmas,
+    smem: Sequence[cute.Tensor],
+    at: Columns,
+    steps: Int,
+    ends: tuple[Consumer, Producer, Consumer, Producer],
+) -> None:
     """Issue the MMAs: S of a step before O of the step before, which needs the weights."""
     (mma_s, mma_o), (kv, s, p, o), (sQ, sK, sV) = mmas, ends, smem
     rQ, rK, rV = mma_s.make_fragment_A(sQ), mma_s.make_fragment_B(sK), mma_o.make_fragment_B(sV)
@@ -323,7 +337,13 @@ def multiply(mmas: Mmas, smem: Sequence[cute.Tensor], at: Columns, steps: Int, e
 
 
 def softmax(
-    columns: Columns, row: Int, end: Int, steps: Int, scale: cute.Float32, factors: cute.Tensor, ends: Ends
+    columns: Columns,
+    row: Int,
+    end: Int,
+    steps: Int,
+    scale: cute.Float32,
+    factors: cute.Tensor,
+    ends: tuple[Consumer, Producer, Producer],
 ) -> cute.Float32:
     """Compute the weights of a row, which sees keys up to ``end``, and send the factors of its result.
 
@@ -388,7 +408,13 @@ def send(f: pipeline.PipelineProducer, factors: cute.Tensor, row: Int, by: cute.
 
 
 def correct(
-    c: Sm100Attention, acc: cute.Tensor, row: Int, steps: Int, factors: cute.Tensor, ends: Ends, sO: cute.Tensor
+    c: Sm100Attention,
+    acc: cute.Tensor,
+    row: Int,
+    steps: Int,
+    factors: cute.Tensor,
+    ends: tuple[Consumer, Consumer],
+    sO: cute.Tensor,
 ) -> None:
     """Rescale O before each step but the first, and write the result to shared memory."""
     (o, f), matrix = ends, acc[(None, None), 0, 0]

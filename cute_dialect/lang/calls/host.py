@@ -543,7 +543,7 @@ class Launch:
         for other in following:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
             of_other = _three(own["grid"], "grid"), _three(own["block"], "block")
-            facts = LaunchFacts(*map(_facts, of_other), _cluster(own["cluster"], other.kernel))
+            facts = LaunchFacts(_facts(of_other[0]), _facts(of_other[1]), _cluster(own["cluster"], other.kernel))
             _launch(tracer, other, *of_other, facts, own["smem"], ["cute.fallback"])
         return None
 

@@ -262,7 +262,7 @@ def explain(
 
 
 def _explained_attention(
-    name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any], **of_plan: int
+    name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any], **of_plan: Any
 ) -> Any:
     """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``.
 

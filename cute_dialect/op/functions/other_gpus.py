@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from cute_dialect.op.errors import LayoutError, UnsupportedError
 from cute_dialect.op.explanations.attention import TensorMemoryExplanation
@@ -56,7 +57,7 @@ def explain_elsewhere(
         )
     a, b, c = views["a"], views["b"], views.get("c")
     element = "tf32" if checked.arithmetic == "tf32" else ""
-    given = {
+    given: dict[str, Any] = {
         "element_A": element or a.dtype,
         "layout_A": _layout(a),
         "element_B": element or b.dtype,

@@ -204,8 +204,8 @@ def as_blocks(x: Array, rows: int, blocks: int) -> Array:
     padded = matrix.new_zeros(shape) if is_of_torch(x) else np.zeros_like(matrix, shape=shape)
     padded[:rows, :blocks] = matrix
     tiles = padded.reshape(tall, 4, 32, wide, 4)
-    tiles = tiles.permute(order) if is_of_torch(x) else tiles.transpose(order)
-    return tiles.reshape(-1)
+    turn = getattr(tiles, "permute" if is_of_torch(x) else "transpose")
+    return turn(order).reshape(-1)
 
 
 def scaled_values(
