@@ -15,7 +15,7 @@ defect, and the interpreter reports it at its line::
 
 # RUN: %python %s --ranks 2 | FileCheck %s
 # CHECK: 3 all-reduces of 2 ranks, 200 elements: right
-# RUN: not %python %s --ranks 2 --calls 1 --bug no-wait | FileCheck %s --check-prefix BUG
+# RUN: not %python %s --ranks 2 --calls 1 --bug no-wait 2>&1 | FileCheck %s --check-prefix BUG
 # BUG: read-after-write race on 'staging' of rank 0
 
 from __future__ import annotations
