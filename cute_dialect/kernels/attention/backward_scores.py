@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, QueryTile
-from cute_dialect.kernels.attention.score_graph import Indices, Scored, Values
+from cute_dialect.kernels.attention.score_graph import SMALL, Indices, Scored, Values
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.values.signature_types import Condition, Int
 
@@ -328,14 +328,21 @@ class _MaskBits:
         at = {**self.first_query, "column": self.of_keys[half][0]}
         return self.graph.node_value(node, None, at, self.at_first[half])
 
-    def _number(self, node: int, half: int) -> Int:
-        """Return an integer at a key and the thread's first query, limited so that its sums do not overflow."""
-        value = cute.Int32(self._at_first(node, half))
-        return value if self.of_graph.is_small(node) else cute.max(cute.min(value, _MOST), -_MOST)
+    def _numbers(self, nodes: tuple[int, ...], half: int) -> list[Int]:
+        """Return two integers at a key and the thread's first query, so that their sums do not overflow.
+
+        A number that is compared with a small one is limited to the largest of those; two large ones have 64 bits.
+        """
+        small = [self.of_graph.is_small(node) for node in nodes]
+        values = [cute.Int32(self._at_first(node, half)) for node in nodes]
+        if not any(small):
+            return [x.to(cute.Int64) for x in values]
+        return [x if is_small else cute.max(cute.min(x, SMALL), -SMALL) for x, is_small in zip(values, small)]
 
     def _bounded(self, op: str, operands: tuple[int, ...], factor: int, half: int) -> Any:
         """Return the bits of a comparison of integers whose difference is ``factor`` times the query plus a number."""
-        difference = self._number(operands[0], half) - self._number(operands[1], half)
+        left, right = self._numbers(operands, half)
+        difference = left - right
         inverted = op in ("less", "less_equal")  # left < right is not left >= right
         if op in ("greater", "less_equal"):
             difference = difference - 1
@@ -347,7 +354,8 @@ class _MaskBits:
 
     def _equal(self, op: str, operands: tuple[int, ...], factor: int, half: int) -> Any:
         """Return the bits of a comparison as :meth:`_bounded` does, for equality."""
-        bits = self._near(self._number(operands[0], half) - self._number(operands[1], half), 0, factor)
+        left, right = self._numbers(operands, half)
+        bits = self._near(left - right, 0, factor)
         return bits if op == "equal" else ~bits
 
     def _distances(self, op: str, operands: tuple[int, ...], factors: list[int | None]) -> _Bits | None:
@@ -366,8 +374,8 @@ class _MaskBits:
         op = _SWAPPED[op] if swapped else op
         found: _Bits = []
         for half in cute.range_constexpr(2):
-            radius = self._number(limit, half) - (1 if op in ("less", "greater_equal") else 0)
-            bits = self._near(self._number(node.operands[0], half), radius, factor)
+            first, radius = self._numbers((node.operands[0], limit), half)
+            bits = self._near(first, radius - (1 if op in ("less", "greater_equal") else 0), factor)
             found.append(bits if op in ("less", "less_equal") else ~bits)
         return found
 
@@ -379,7 +387,7 @@ class _MaskBits:
     def _from(self, x: Int) -> Int:
         """Return the bits of the queries from the ``x``-th one after the thread's first one on."""
         last = self.count * 4 - 7  # the thread's last query
-        at = cute.max(cute.min(x, last), 0)
+        at = cute.Int32(cute.max(cute.min(x, last), 0))
         bits = cute.Int32(-1) << ((at >> 3) * 2 + cute.min(at & 7, 2))
         return cute.where(x > last, 0, bits)
 
@@ -405,9 +413,6 @@ class _MaskBits:
             self.queries.append(self.scores.query(("visible",), self.base, self.shared, self.place, self.here, x))
         return self.queries[column]
 
-
-_MOST = 1 << 29
-"""Largest number with which a query is compared. Indices are smaller."""
 
 _SWAPPED = {"greater_equal": "less_equal", "greater": "less", "less": "greater", "less_equal": "greater_equal"}
 """Comparisons -> those with exchanged operands."""

@@ -28,16 +28,17 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from hashlib import sha256
+from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.epilogue.emit import OF_FLOATS, value_of
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
-from cute_dialect.kernels.epilogue.graph import Graph, Node, constant_of
+from cute_dialect.kernels.epilogue.graph import Builder, Graph, Node, constant_of
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["ARRAYS", "PLACES", "Indices", "ScoreGraph", "Scored", "Values", "captured_types"]
+__all__ = ["ARRAYS", "PLACES", "SMALL", "Indices", "ScoreGraph", "Scored", "Values", "captured_types", "kind_of"]
 
 PLACES = ("row", "column", "matrix", "head", "queries", "keys")
 """Indices of a graph."""
@@ -45,6 +46,9 @@ PLACES = ("row", "column", "matrix", "head", "queries", "keys")
 ARRAYS = ("f16", "bf16", "f32", "i1", "i8", "ui8", "i32", "i64")
 """Element types of arrays that a graph may read."""
 
+
+SMALL = 1 << 29
+"""Absolute values of integers of which two may be added."""
 
 Indices: TypeAlias = dict[str, Any]
 """Indices of a score by their names in a graph."""
@@ -132,12 +136,20 @@ class ScoreGraph(NamedTuple):
         return n.op in _OF_INTEGERS and all([self.is_integer(i) for i in n.operands])
 
     def is_small(self, node: int) -> bool:
-        """Return True if an integer is computed from indices and small constants, so that sums do not overflow."""
+        """Return True if an integer is computed from indices and constants, and at most :data:`SMALL`."""
+        return self._most(node) <= SMALL
+
+    def _most(self, node: int) -> float:
+        """Return a bound of the absolute value of an integer."""
         n = self.graph.nodes[node]
         if n.op == "constant":
-            return abs(constant_of(n)) < 1 << 28
-        sums = n.op in _OF_INTEGERS and n.op != "multiply"
-        return n.op in PLACES or (sums and all([self.is_small(i) for i in n.operands]))
+            return abs(constant_of(n))
+        if n.op in PLACES:
+            return 1 << 26
+        if n.op not in _OF_INTEGERS or n.op == "multiply":
+            return inf
+        bounds = [self._most(i) for i in n.operands]
+        return sum(bounds) if n.op in ("add", "subtract") else max(bounds)
 
     @property
     def float_integers(self) -> tuple[int, ...]:
@@ -170,6 +182,32 @@ class ScoreGraph(NamedTuple):
             if node.op == "element":
                 found[node.value] = max(1, len(node.operands))
         return tuple(found)
+
+
+_OF_ANY = (
+    "add", "subtract", "multiply", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum", "where",
+    "multiply_add", "relu",
+)  # fmt: skip
+"""Functions whose results have the kind of their operands."""
+
+
+def kind_of(graph: Graph | Builder, node: int) -> str:
+    """Return the kind of a node's values: b (Boolean), i (integer) or f (float)."""
+    n = graph.nodes[node]
+    if n.op in PLACES:
+        return "i"
+    if n.op == "element":
+        element = graph.inputs[n.value].element
+        return "b" if element == "i1" else "i" if element in _INTEGERS else "f"
+    if n.op == "constant":
+        value = constant_of(n)
+        return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+    if n.op in FUNCTIONS and FUNCTIONS[n.op].result == "b":
+        return "b"
+    if n.op in _OF_ANY:
+        of = [kind_of(graph, i) for i in (n.operands[1:] if n.op == "where" else n.operands)]
+        return max(of, key="bif".index)
+    return "f"
 
 
 @lru_cache(maxsize=256)
@@ -223,7 +261,7 @@ def _float_integers(of: ScoreGraph) -> tuple[int, ...]:
             return True
         others = [x for x in n.operands if x != i]
         of_numbers = n.op in ("add", "subtract", "multiply", "maximum", "minimum")
-        return of_numbers and len(others) == 1 and not of.is_integer(others[0]) and not of.is_boolean(others[0])
+        return of_numbers and len(others) == 1 and kind_of(of.graph, others[0]) == "f"
 
     outputs = {x.node for x in of.graph.outputs}
     return tuple(

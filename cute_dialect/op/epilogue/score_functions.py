@@ -23,7 +23,7 @@ from functools import cache, lru_cache, partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, TypeVar, cast
 
-from cute_dialect.kernels.attention.score_graph import ARRAYS, PLACES, ScoreGraph
+from cute_dialect.kernels.attention.score_graph import ARRAYS, ScoreGraph, kind_of
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
 from cute_dialect.kernels.epilogue.graph import Builder, Input, Output, constant_of
 from cute_dialect.op.arrays.dtypes import element_name
@@ -99,28 +99,7 @@ class _ScoreBuilder(Builder):
 
     def kind(self, node: int) -> str:
         """Return the kind of a node's values: b (boolean), i (integer) or f (float)."""
-        n = self.nodes[node]
-        if n.op in PLACES:
-            return "i"
-        if n.op == "element":
-            element = self.inputs[n.value].element
-            return "b" if element == "i1" else "i" if element in _INTEGERS else "f"
-        if n.op == "constant":
-            value = constant_of(n)
-            return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        if n.op in FUNCTIONS and FUNCTIONS[n.op].result == "b":
-            return "b"
-        if n.op in _OF_ANY:
-            of = [self.kind(i) for i in (n.operands[1:] if n.op == "where" else n.operands)]
-            return max(of, key="bif".index)
-        return "f"
-
-
-_OF_ANY = (
-    "add", "subtract", "multiply", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum", "where",
-    "multiply_add", "relu",
-)  # fmt: skip
-"""Functions whose results have the kind of their operands."""
+        return kind_of(self, node)
 
 
 _KINDS = {"b": "bool", "i": "int", "f": "float"}

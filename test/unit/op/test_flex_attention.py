@@ -263,6 +263,19 @@ def scaled(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     return score * (1 + (kv_idx - q_idx).float() * 0.01) + torch.where(q_idx - kv_idx > 3, LINE[q_idx], 0.25)
 
 
+SINCE = torch.tensor([1_700_000_000, 1_699_999_997], dtype=torch.int32)
+STAMPS = SINCE[0] + torch.arange(S, dtype=torch.int32)
+
+
+def times(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    at = q_idx + SINCE[h]
+    return (at >= STAMPS[kv_idx]) ^ (abs(at) <= SINCE[h] + kv_idx - 30) | (at == STAMPS[kv_idx])
+
+
+def gated(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + LINES[h, (q_idx - kv_idx) * VISIBLE[h].int()]
+
+
 GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     # score_mod, mask_mod, and the block mask
     "captured": (added, per_head, {"BLOCK_SIZE": 128}),
@@ -275,6 +288,7 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "values of queries and keys": (lines, ragged, {"BLOCK_SIZE": 128}),
     "bounds": (distances, kinds, {"BLOCK_SIZE": (64, 128)}),
     "branches": (scaled, branches, {"BLOCK_SIZE": 64}),
+    "large numbers": (gated, times, {"BLOCK_SIZE": 128}),
 }
 
 
@@ -369,6 +383,11 @@ def test_graphs_say_what_depends_on_the_query() -> None:
     of, names = nodes(distances, kinds)  # comparisons of the mask do not count
     assert [names[i] for i in of.float_integers] == ["subtract", "abs"]
     assert not of.is_integer(names.index("accum"))
+    of, names = nodes(gated, None)  # indices stay integers
+    assert "where" in names and of.float_integers == ()
+    of, names = nodes(None, lambda b, h, i, j: abs(i - 3 * j) + (1 << 28) < SINCE[h] + j + (1 << 29))
+    small = {name: of.is_small(i) for i, name in enumerate(names) if of.is_integer(i)}
+    assert small["row"] and small["abs"] is small["element"] is False
 
 
 def test_tiles_of_a_block_mask_have_blocks_of_their_own() -> None:
