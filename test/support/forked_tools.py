@@ -104,6 +104,8 @@ def _run(main: Callable[[], object], environment: dict[str, str]) -> NoReturn:
         status = main()
     except SystemExit as e:
         status = e.code
+        if isinstance(status, str):
+            print(status, file=sys.stderr)
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
