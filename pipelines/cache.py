@@ -300,10 +300,9 @@ def _warn(text: str) -> None:
 def _locked(shard: int, name: str, patience: float) -> int:
     """Open and lock a file, and return its descriptor.  Raises OSError if the lock is not free in time."""
     end = time.monotonic() + patience
-    opened = -1
     while True:
+        opened = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=shard)
         try:
-            opened = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=shard)
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             there = os.stat(name, dir_fd=shard, follow_symlinks=False)
             if os.path.samestat(there, os.fstat(opened)):  # Otherwise the previous owner has removed it.
@@ -318,8 +317,7 @@ def _locked(shard: int, name: str, patience: float) -> int:
             if time.monotonic() > end:
                 raise
         except OSError:
-            if opened >= 0:
-                os.close(opened)
+            os.close(opened)
             raise
         time.sleep(0.02)
 
@@ -500,12 +498,23 @@ def write_entry(above: int, key: str, files: Mapping[str, bytes]) -> None:
 
     Raises ``OSError``; then no temporary files are left.
     """
-    fresh = _unused("new")
+    while not _write_fresh(above, _unused("new"), key, files):
+        pass
+
+
+def _write_fresh(above: int, fresh: str, key: str, files: Mapping[str, bytes]) -> bool:
+    """Store files as an entry by way of the new folder ``fresh``.
+
+    Return False if another process removes the folder before it is locked, as that of a killed process.
+    """
     os.mkdir(fresh, 0o700, dir_fd=above)
+    locked = False
     try:
         with open_folder(fresh, above) as entry:
             with contextlib.suppress(OSError):  # The file system has no locks.
                 fcntl.flock(entry, fcntl.LOCK_EX)
+            os.stat(fresh, dir_fd=above)
+            locked = True
             for name, data in ((MARKER, _marker(key, files)), *files.items()):
                 _write_file(entry, name, data)
             try:
@@ -514,7 +523,10 @@ def write_entry(above: int, key: str, files: Mapping[str, bytes]) -> None:
                 with contextlib.suppress(FileNotFoundError):
                     remove_entry(above, key)
                 os.rename(fresh, key, src_dir_fd=above, dst_dir_fd=above)
+        return True
     except BaseException as e:
+        if not locked and isinstance(e, FileNotFoundError):
+            return False
         with contextlib.suppress(OSError):
             remove_entry(above, fresh)
         if isinstance(e, Damaged):  # The file system has no owners and modes.

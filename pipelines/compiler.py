@@ -15,6 +15,7 @@ manifest, which depends on the parameters and the shared memory of a kernel but 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -280,6 +281,8 @@ def compiled_before(request: CompileRequest) -> CompiledModule | None:
 _MEMORY: dict[tuple[str, str], CompiledModule] = {}
 """Modules by cache key and name of the source, which the messages of the interpreter show."""
 _MEMORY_LIMIT = 128
+_MEMORY_LOCK = threading.Lock()
+"""Held while an entry is added or evicted: candidates are compiled in threads."""
 
 
 def _cached(
@@ -329,9 +332,10 @@ def _with_lowering(
 
 
 def _remember(key: tuple[str, str], module: CompiledModule) -> None:
-    while len(_MEMORY) >= _MEMORY_LIMIT:
-        del _MEMORY[next(iter(_MEMORY))]
-    _MEMORY[key] = module
+    with _MEMORY_LOCK:
+        while len(_MEMORY) >= _MEMORY_LIMIT:
+            del _MEMORY[next(iter(_MEMORY))]
+        _MEMORY[key] = module
 
 
 # ---------------------------------------------------------------------------------------------------------- in a worker

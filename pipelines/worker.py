@@ -86,7 +86,10 @@ def borrowed(serve: Serve = "serve") -> Generator[Worker]:
     ``serve`` is the function that the worker runs.
     """
     idle = _idle(os.getpid(), serve)
-    worker = idle.pop() if idle else Worker(serve)
+    try:
+        worker = idle.pop()
+    except IndexError:  # A test of the length first would race with other threads.
+        worker = Worker(serve)
     try:
         yield worker
     finally:

@@ -353,6 +353,26 @@ def test_killed_between_any_two_steps_of_a_write(cache: Cache, monkeypatch: pyte
     assert not os.path.exists(cache.folder)
 
 
+@pytest.mark.parametrize("step", ["open", "stat"])
+def test_prune_between_creating_and_locking_a_folder(cache: Cache, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Another process may remove the folder of a write before it is locked; the write starts again."""
+    real, pruned = getattr(os, step), 0
+
+    def prune_first(path: object, *args: object, **options: object) -> object:
+        nonlocal pruned
+        if isinstance(path, str) and path.startswith(".new-") and not pruned:
+            pruned += 1
+            [left] = [n for n in os.listdir(at(cache).parent) if n.startswith(".new-")]
+            os.rmdir(at(cache).parent / left)
+        return real(path, *args, **options)
+
+    os.makedirs(at(cache).parent, 0o700, exist_ok=True)
+    monkeypatch.setattr(cache_module.os, step, prune_first)
+    assert cache.put(KEY, artifact("// new"))
+    assert pruned == 1
+    assert cache.get(KEY) == artifact("// new")
+
+
 def test_killed_between_any_two_steps_of_a_clear(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     number = 0
     while True:

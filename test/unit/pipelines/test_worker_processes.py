@@ -59,6 +59,19 @@ def keeps(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[processes.Worker]]:
         each.close()
 
 
+def test_idle_worker_taken_by_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread gets a new worker if another one takes the last idle worker at the same time."""
+
+    class Taken(list[processes.Worker]):
+        def __bool__(self) -> bool:
+            return True
+
+    idle = Taken()
+    monkeypatch.setattr(processes, "_idle", lambda pid, serve: idle)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with processes.borrowed() as worker:
+        assert worker.pid is None
+
+
 def pid_of(worker: processes.Worker) -> int:
     """Return the process id of a running worker."""
     assert worker.pid is not None

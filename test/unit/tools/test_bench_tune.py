@@ -33,7 +33,7 @@ def test_build_and_run_on_two_machines(
     file.write_text(text)
     assert cute_bench.main(["tune", f"{file}:row_sum", "--build", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("2 candidates compiled into") == 2
+    assert printed.count("2 candidates compiled into") == 2, printed.splitlines()
     assert printed.count("  skipped: threads=3, rows=4: ") == 2 and "a power of two" in printed
     assert len(list((tmp_path / "out").rglob("kernel.cubin"))) == 2, "both calls are of one kind"
     if not has_gpu():
