@@ -20,7 +20,10 @@ A container that a loop replaces is joined element by element (:class:`Container
 from __future__ import annotations
 
 import copy
+import dis
 import enum
+import sys
+import threading
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -429,6 +432,25 @@ _BASES = (
 """Built-in classes whose subclasses are searched as they are."""
 
 
+def _is_stored_by_other_thread(names: Mapping[str, Any], name: str) -> bool:
+    """Return True if another thread is running code of the module that assigns the global ``name``.
+
+    A program may assign globals, as in a loop of its top level, while ``cute.compile_async`` traces in a thread.
+    """
+    own = threading.get_ident()
+    for thread, innermost in sys._current_frames().items():
+        frame = innermost if thread != own else None
+        while frame is not None:
+            if frame.f_globals is names and any(
+                i.argval == name
+                for i in dis.get_instructions(frame.f_code)
+                if i.opname in ("STORE_NAME", "STORE_GLOBAL")
+            ):
+                return True
+            frame = frame.f_back
+    return False
+
+
 class Snapshot:
     """The state of the reachable mutable objects at one point.
 
@@ -566,8 +588,9 @@ class Snapshot:
                 value = names.get(name, U)
                 if name in _COMPUTED or value is before.get(name, U):
                     continue
-                # It was imported meanwhile.
-                if name in before or not isinstance(value, type | ModuleType | FunctionType):
+                if name not in before and isinstance(value, type | ModuleType | FunctionType):
+                    continue  # It was imported meanwhile.
+                if not _is_stored_by_other_thread(names, name):
                     return name, str(names.get("__name__"))
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -130,3 +131,48 @@ def test_crashed_workers_fall_back_to_this_process(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(processes.Worker, "compiled", dies)
     assert same(cute.precompile([(run, (X, X, 5.0))], workers=1)[0], wanted) and len(died) == 1
+
+
+WHILE_TRACED = """
+import os, threading
+import numpy as np
+import cute_dialect.lang as cute
+
+entered, entering = os.pipe()
+assigned, assigning = os.pipe()
+
+def wait_for_the_program():
+    {assign}os.write(entering, b"x")
+    os.read(assigned, 1)
+
+@cute.kernel
+def kernel(y: cute.Tensor):
+    i = cute.arch.thread_idx()[0]
+    if i < 7:
+        wait_for_the_program()
+        y[i] = 1
+
+@cute.jit
+def run(y: cute.Tensor):
+    kernel(y).launch(grid=1, block=32)
+
+coming = cute.compile_async(run, np.zeros(7, np.int32), device="cpu")
+os.read(entered, 1)
+for step in (1, 2):
+    pass
+os.write(assigning, b"x")
+name = coming.result().name
+"""
+
+
+def test_program_assigns_globals_while_another_thread_traces(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WHILE_TRACED.format(assign=""))
+    assert runpy.run_path(str(program))["name"] == "run"
+
+
+def test_global_that_a_kernel_assigns_while_the_program_assigns_others(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(WHILE_TRACED.format(assign="globals()['total'] = 3; "))
+    with pytest.raises(cute.CuteError, match="F158: the global 'total' of module '<run_path>'"):
+        runpy.run_path(str(program))
