@@ -12,8 +12,8 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 784,
-    "lines": 234_587,
-    "# fmt: skip": 923,
+    "lines": 234_629,
+    "# fmt: skip": 922,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
 }
