@@ -25,6 +25,7 @@ Report = Callable[[str, Operation], None]
 """Reports an error at an op."""
 
 _ARCH = "cute_nvgpu.arch."
+_MMAS = tuple(f"{_ARCH}tcgen05_{n}" for n in ("mma", "scaled_mma", "mma_sp"))
 _GROUPED = tuple(f"{_ARCH}{n}" for n in ("tmem_alloc", "tmem_relinquish", "tmem_dealloc", "tcgen05_commit"))
 _COLUMNS = ALLOCATIONS[-1]
 
@@ -51,7 +52,7 @@ def _group(op: Operation) -> int:
     """Return the ``cta_group`` of an op, or 0 if it has none. TMA loads of one block have none."""
     if op.name in _GROUPED:
         return _number(op, "cta_group", 1)
-    if op.name == f"{_ARCH}tcgen05_mma":
+    if op.name in _MMAS:
         return int(op.properties["atom"].data.cta_group)  # type: ignore[attr-defined]
     return 2 if op.name.startswith(f"{_ARCH}tma_load") and getattr(op.operand_types[0], "cta_group", 1) == 2 else 0
 

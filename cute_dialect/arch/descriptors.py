@@ -466,8 +466,8 @@ def derive_for(atom: MmaAtom, operand: str, layout: AnyLayout, pointer_swizzle: 
     return view
 
 
-def expect_depth(view: OperandView, times: int) -> None:
-    """Raise DescriptorError unless the descriptor covers ``times`` * 32 bytes along K.
+def expect_depth(view: OperandView, times: int, bits: int = 16) -> None:
+    """Raise DescriptorError unless the descriptor covers ``times`` * 32 bytes along K of elements of ``bits`` bits.
 
     ``view`` must be of a tile of exactly that depth.  A sparse MMA reads 64 bytes of B.  Rows of a 32-byte swizzle are
     too short for it, and the stride to the second 32 bytes must equal the stride within the first.
@@ -483,7 +483,7 @@ def expect_depth(view: OperandView, times: int) -> None:
     if d.major == "k":
         step = 2 if d.width else 2 * (d.lbo >> 4)
     else:
-        step = 2 * ((d.sbo if d.width else d.lbo) >> 4)
+        step = 256 // bits // _k_rows(d.atom) * ((d.sbo if d.width else d.lbo) >> 4)
     rest = layout_modes(view.steps)[1]
     for i in range(times):
         have = evaluate(i, rest)

@@ -452,7 +452,7 @@ def source_layout(found: MmaAtom) -> Layout:
     >>> source_layout(find_tcgen05("f16", 1, (128, 128, 16), ("f32", "f16", "f16"), "tmem"))
     Layout("(128,16):(1,128)")
     """
-    m, _, k = found.shape_mnk
+    m, k = found.tile("A")
     own = m // found.threads
     if own == 128 or found.threads == 2:
         # With 64 rows per block of a pair, lanes 64 to 127 hold a copy.

@@ -177,6 +177,15 @@ _SPARSE = Family(
     uses=("tiled_mma", "mma", "wgmma"),
 )
 
+_TCGEN05_SPARSE = Family(
+    "tcgen05_sparse",
+    types={"tcgen05_sparse": _atoms("tcgen05_mma_sp")},
+    ops={"tcgen05_sparse": _arch("tcgen05_mma_sp")},
+    to_base={"tcgen05_sparse": "tcgen05_sparse_lowering"},
+    atoms="tcgen05_sparse_lowering",
+    uses=("sync", "tiled_mma", "tmem", "tcgen05", "wgmma"),
+)
+
 _SCALE_OPERANDS = ("SFA", "SFB")
 _BLOCK_SCALING = Family(
     "block_scaling",
@@ -214,6 +223,7 @@ FAMILIES = (
     _TMEM_COPY,
     _TCGEN05,
     _SPARSE,
+    _TCGEN05_SPARSE,
     _BLOCK_SCALING,
     _COOPERATIVE_GEMM,
 )

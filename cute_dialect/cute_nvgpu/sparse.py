@@ -35,6 +35,7 @@ from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRefType
 from cute_dialect.dialect.typed_values import Properties, payload_text
 from cute_dialect.dialect.views import EffectOp, expect, expect_operands
+from cute_dialect.spaces import AddressSpace
 
 if TYPE_CHECKING:
     from cute_dialect.arch.atom import MmaAtom
@@ -166,6 +167,8 @@ def sparse_gemm_operands(
             f"E has {payload_text(size(values))} values in mode V of {payload_text(layout.shape)}; the atom "
             f"{atom} needs {wanted}"
         )
+    if e.space == AddressSpace.tmem:
+        atom.check_tmem_operand("E", e, values)
     for mode, mine, other in (("M", m, modes["A"][1]), ("K", k, modes["A"][2])):
         if size(mine) != size(other):
             raise AlgebraError(
@@ -196,7 +199,7 @@ class SparseGemmOp(EffectOp):
     Syntax: ``cute.sparse_gemm(%mma, %D, %A, %B, %E [, %C]) : (TM, D, A, B, E [, C]) -> ()``
 
     The op is the counterpart of ``cute.gemm`` for an atom with a sparse A. A holds the kept elements. E holds the
-    metadata words and has the modes of A: ``(V)``, ``(V,M)`` or ``(V,M,K)``.
+    metadata words and has the modes of A: ``(V)``, ``(V,M)`` or ``(V,M,K)``. For ``tcgen05`` it is in tensor memory.
 
     Example:
         cute.sparse_gemm(%mma, %d, %a, %b, %e, %d) : (!cute_nvgpu.atom.mma_sp<16x8x32, (f32,f16,f16,f32)>, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">, !cute.memref<f16, rmem, align<32>, "((2,2,2),2,4):((1,2,4),8,16)">, !cute.memref<f16, rmem, align<32>, "((2,4),2,4):((1,2),8,16)">, !cute.memref<i16, rmem, align<16>, "(2,2,4):(1,2,4)">, !cute.memref<f32, rmem, align<32>, "((2,2),2,2):((1,2),4,8)">) -> ()

@@ -33,6 +33,7 @@ from cute_dialect.cute_nvgpu.tiled_mma_lowering import (
     extent,
     make_fragment,
     multiply_by,
+    multiply_by_family,
     partition,
     partition_shape,
     query,
@@ -58,7 +59,9 @@ def _sparse_gemm(op: Operation) -> None:
         tiles["C"] = Tiles(site, op.c, modes["C"])
     extents = (extent(modes["D"][1]), extent(modes["D"][2]), extent(modes["A"][2]))
     product = Product(site, op, op.c, atom, tiles, extents)
-    if atom.ASYNCHRONOUS:
+    if atom.operand_space("D") == AddressSpace.tmem:
+        multiply_by_family(product)
+    elif atom.ASYNCHRONOUS:
         multiply_by_warp_group(WgmmaSpOp, product)
     else:
         multiply_by(MmaSpOp, product)

@@ -20,7 +20,7 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce, flat_modes, recast_layout
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
-from cute_dialect.arch.descriptors import TCGEN05, derive
+from cute_dialect.arch.descriptors import TCGEN05, derive, expect_depth
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05 as CHIPS
 from cute_dialect.arch.tcgen05 import (
@@ -47,21 +47,9 @@ if TYPE_CHECKING:
     from cute_dialect.arch.atom import MmaAtom
 
 
-@irdl_attr_definition
-class Tcgen05MmaType(MmaAtomType):
-    """``!cute_nvgpu.atom.tcgen05_mma<MxNxK, (D,A,B,C), A = smem|tmem, major = (k|mn, k|mn) [, saturate] [, cta_group =
-    2] [, negate_a] [, negate_b] [, kind = K, sf = S, vec = V]>``
+class Tcgen05AtomType(MmaAtomType):
+    """Base of the atoms of ``tcgen05.mma``, whose accumulator is in tensor memory."""
 
-    ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
-    memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Operands of 4 and 6
-    bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
-
-    ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
-    along K each. Operands of mxf4 and mxf4nvf4 are tensors of f4E2M1FN; ``tcgen05_scaled_mma`` also takes tensors of i8
-    of two elements.
-    """
-
-    name = "cute_nvgpu.atom.tcgen05_mma"
     ASYNCHRONOUS: ClassVar[bool] = True
     OPTIONS: ClassVar[frozenset[str]] = frozenset(
         {"A", "major", "saturate", "negate", "cta_group", "kind", "sf", "vec"}
@@ -69,7 +57,18 @@ class Tcgen05MmaType(MmaAtomType):
     SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.tmem)
 
     @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    def scaled_row(key: MmaKey, types: tuple[str, str, str]) -> MmaAtom:
+        """Return the row of an MMA with block scales. Raises AtomError."""
+        raise NotImplementedError
+
+    @staticmethod
+    def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
+        """Return the row of an MMA without block scales. Raises AtomError."""
+        raise NotImplementedError
+
+    @classmethod
+    def row_of(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        """Return the row for a key and the names of the element types. Raises AtomError."""
         d, a, b, c = names
         if c != d:
             raise AtomError(f"C has elements {c}; they must be those of D, {d}")
@@ -83,12 +82,11 @@ class Tcgen05MmaType(MmaAtomType):
                     f"an MMA with block scales cannot have {' and '.join(found)}; A must be in shared memory, both "
                     "operands k-major, and saturate is not available"
                 )
-            factor = (key.sf, key.vec) if key.sf or key.vec else None
-            return find_scaled_tcgen05(key.kind, key.cta_group, key.shape, types, factor)
+            return cls.scaled_row(key, types)
         kind = kind_of_types(types)
         if key.negate and not kind.negates:
             raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
-        return find_tcgen05(kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
+        return cls.plain_row(key, types, kind.name)
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
         """Return True if a tensor's elements have an operand's type. Unpacked 4-bit and 6-bit elements are i8."""
@@ -112,10 +110,16 @@ class Tcgen05MmaType(MmaAtomType):
         if bits < 8:
             layout, bits = recast_layout(layout, 8, bits), 8
         view = derive(layout, bits, major, pointer_swizzle=swizzle, rules=TCGEN05)
+        if self.SPARSE and operand == "B":
+            expect_depth(view, 2, bits)
         return matrix_bits(view.descriptor)
 
-    def instruction(self, sf_a: int = 0, sf_b: int = 0) -> int:
-        """Return the 32-bit instruction descriptor, with the bytes that hold the scale factors of A and of B."""
+    def instruction(self, sf_a: int = 0, sf_b: int = 0, selector: int = 0) -> int:
+        """Return the 32-bit instruction descriptor.
+
+        ``sf_a`` and ``sf_b`` are the bytes that hold the scale factors of A and of B, ``selector`` is the sparsity
+        selector.
+        """
         row, key = self.row, self.data
         m, n, _ = row.shape_mnk
         return InstructionDescriptor(
@@ -130,6 +134,8 @@ class Tcgen05MmaType(MmaAtomType):
             negate_a="A" in key.negate,
             negate_b="B" in key.negate,
             saturate=key.saturate,
+            sparse=self.SPARSE,
+            selector=selector,
             scale=row.scales.element if row.scales is not None else "",
             sf_a=sf_a,
             sf_b=sf_b,
@@ -193,6 +199,36 @@ class Tcgen05MmaType(MmaAtomType):
                 f"the tile of {operand} in tensor memory is {payload_text(values)} of {t}; {self} needs "
                 f"{payload_text(wanted)}"
             )
+
+
+@irdl_attr_definition
+class Tcgen05MmaType(Tcgen05AtomType):
+    """``!cute_nvgpu.atom.tcgen05_mma<MxNxK, (D,A,B,C), A = smem|tmem, major = (k|mn, k|mn) [, saturate] [, cta_group =
+    2] [, negate_a] [, negate_b] [, kind = K, sf = S, vec = V]>``
+
+    ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
+    memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Operands of 4 and 6
+    bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
+
+    ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
+    along K each. Operands of mxf4 and mxf4nvf4 are tensors of f4E2M1FN; ``tcgen05_scaled_mma`` also takes tensors of i8
+    of two elements.
+    """
+
+    name = "cute_nvgpu.atom.tcgen05_mma"
+
+    @staticmethod
+    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+        return Tcgen05MmaType.row_of(key, names)
+
+    @staticmethod
+    def scaled_row(key: MmaKey, types: tuple[str, str, str]) -> MmaAtom:
+        factor = (key.sf, key.vec) if key.sf or key.vec else None
+        return find_scaled_tcgen05(key.kind, key.cta_group, key.shape, types, factor)
+
+    @staticmethod
+    def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
+        return find_tcgen05(kind, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
 
 ATTRS: list[type[Attribute]] = [Tcgen05MmaType]
@@ -319,8 +355,7 @@ class Tcgen05ScaledMmaOp(InstructionOp):
         """Raise AlgebraError unless the operands and the bytes of the factors match the atom."""
         atom, accumulate = self.properties["atom"], self.properties["accumulate"]
         assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
-        scales = atom.row.scales
-        if scales is None:
+        if atom.row.scales is None:
             raise AlgebraError(f"the atom {atom} has no scale factors; use cute_nvgpu.arch.tcgen05_mma")
         types = self.operand_types
         expect_operands(types, 5, 6)
@@ -329,7 +364,7 @@ class Tcgen05ScaledMmaOp(InstructionOp):
             t = types[i]
             assert isinstance(t, MemRefType)
             if atom.is_packed and operand != "D" and t.element == i8:
-                _check_packed(atom, operand, t)
+                check_packed(atom, operand, t)
             else:
                 check_one_atom(atom, operand, t)
         for i, operand in ((3, "SFA"), (4, "SFB")):
@@ -341,17 +376,21 @@ class Tcgen05ScaledMmaOp(InstructionOp):
             raise AlgebraError(
                 f"operand #5 is {types[5]} and accumulate is {word}; a flag is i1, and needs accumulate = true"
             )
-        factors = atom.row.shape_mnk[2] // scales.vector
-        for name in ("sf_a", "sf_b"):
-            first = i32_value(self.properties.get(name, IntegerAttr(0, i32)))
-            if first not in range(0, 4, factors):
-                allowed = ", ".join(map(str, range(0, 4, factors)))
-                raise AlgebraError(
-                    f"property {name} is {first}; an MMA with K / vec = {factors} needs one of {allowed}"
-                )
+        check_scale_bytes(self, atom)
 
 
-def _check_packed(atom: Tcgen05MmaType, operand: str, t: MemRefType) -> None:
+def check_scale_bytes(op: InstructionOp, atom: Tcgen05AtomType) -> None:
+    """Raise AlgebraError unless the properties ``sf_a`` and ``sf_b`` are bytes that the atom can begin at."""
+    scales = atom.row.scales
+    factors = 4 if scales is None else atom.row.shape_mnk[2] // scales.vector
+    for name in ("sf_a", "sf_b"):
+        first = i32_value(op.properties.get(name, IntegerAttr(0, i32)))
+        if first not in range(0, 4, factors):
+            allowed = ", ".join(map(str, range(0, 4, factors)))
+            raise AlgebraError(f"property {name} is {first}; an MMA with K / vec = {factors} needs one of {allowed}")
+
+
+def check_packed(atom: Tcgen05AtomType, operand: str, t: MemRefType) -> None:
     """Raise AlgebraError unless a tensor of bytes of two elements holds one atom's operand of 4 bits."""
     rows, columns = atom.row.tile(operand)
     wanted = rows // atom.row.threads, columns // 2

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.cute_nvgpu.sync import ArchOp, build, i32_value, op_of
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
-from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05MmaOp, Tcgen05MmaType, Tcgen05ScaledMmaOp
+from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05AtomType, Tcgen05MmaOp, Tcgen05MmaType, Tcgen05ScaledMmaOp
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, Tiles, row_of
 from cute_dialect.cute_nvgpu.tmem import OPS as TMEM_OPS
 from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call, tmem_address
@@ -29,25 +29,32 @@ from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 
-_COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
+COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
 """Use of the buffer of A -> its code as an operand of the intrinsics."""
 
 
 def multiply(product: Product) -> None:
     """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile, or ``tcgen05_scaled_mma`` with factors."""
-    if product.c is not None and product.c is not product.op.operands[1]:
-        raise PassError("C is another tensor than D, but the MMA accumulates in D; pass D as C", product.op)
-    tiles = product.tiles
-    if "SFA" not in tiles:
+    check_accumulator(product)
+    if "SFA" not in product.tiles:
         multiply_by_warp_group(Tcgen05MmaOp, product)
         return
 
-    def factors(m: int, n: int, k: int) -> tuple[list[SSAValue], Mapping[str, Attribute]]:
-        places = [_factors(product, tiles[name], name, (i, k)) for name, i in (("SFA", m), ("SFB", n))]
-        (_, a), (_, b) = places
-        return [column for column, _ in places], {"sf_a": IntegerAttr(a, i32), "sf_b": IntegerAttr(b, i32)}
+    multiply_by_warp_group(Tcgen05ScaledMmaOp, product, lambda m, n, k: scale_operands(product, m, n, k))
 
-    multiply_by_warp_group(Tcgen05ScaledMmaOp, product, factors)
+
+def check_accumulator(product: Product) -> None:
+    """Raise PassError if C is another tensor than D."""
+    if product.c is not None and product.c is not product.op.operands[1]:
+        raise PassError("C is another tensor than D, but the MMA accumulates in D; pass D as C", product.op)
+
+
+def scale_operands(product: Product, m: int, n: int, k: int) -> tuple[list[SSAValue], Mapping[str, Attribute]]:
+    """Return the columns of SFA and SFB of one instruction, and the properties ``sf_a`` and ``sf_b``."""
+    tiles = product.tiles
+    places = [_factors(product, tiles[name], name, (i, k)) for name, i in (("SFA", m), ("SFB", n))]
+    (_, a), (_, b) = places
+    return [column for column, _ in places], {"sf_a": IntegerAttr(a, i32), "sf_b": IntegerAttr(b, i32)}
 
 
 def _factors(product: Product, tiles: Tiles, operand: str, at: tuple[int, int]) -> tuple[SSAValue, int]:
@@ -61,7 +68,7 @@ def _factors(product: Product, tiles: Tiles, operand: str, at: tuple[int, int]) 
             product.op,
         )
     whole = byte + offset
-    assert isinstance(product.atom, Tcgen05MmaType)
+    assert isinstance(product.atom, Tcgen05AtomType)
     count = product.atom.factors_of(operand)[1]
     if whole % 4 % count:
         allowed = ", ".join(map(str, range(0, 4, count)))
@@ -99,6 +106,13 @@ def place_fragment(site: InsertionPoint, t: MemRefType) -> SSAValue:
     return site.emit(views.MakeViewOp(pointer, site.static(LayoutType(t.layout)), t))
 
 
+def addresses(low: Lowering, atom: Tcgen05AtomType, d: SSAValue, a: SSAValue, b: SSAValue) -> list[SSAValue]:
+    """Return the operands D, A and B of an instruction: addresses of tensor memory, and matrix descriptors."""
+    in_tmem = atom.row.source_a == AddressSpace.tmem
+    first = tmem_address(low, a) if in_tmem else descriptor(low, atom, "A", a)
+    return [tmem_address(low, d), first, descriptor(low, atom, "B", b)]
+
+
 def _mma(low: Lowering, op: Operation) -> None:
     atom, row = row_of(op)
     assert isinstance(atom, Tcgen05MmaType)
@@ -109,8 +123,7 @@ def _mma(low: Lowering, op: Operation) -> None:
     flag: SSAValue = base.constant(int(bool(accumulate.value.data)), i1)
     if rest and rest[-1].type == i1:
         flag = low.value(rest.pop())
-    first = tmem_address(low, a) if row.source_a == AddressSpace.tmem else descriptor(low, atom, "A", a)
-    operands = [tmem_address(low, d), first, descriptor(low, atom, "B", b)]
+    operands = addresses(low, atom, d, a, b)
     operands += [base.constant(atom.instruction(), i32), flag]
     name = row.emit.intrinsic.removeprefix(PREFIX)
     scale = i32_value(op.properties.get("scale_d")) or 0
@@ -124,7 +137,7 @@ def _mma(low: Lowering, op: Operation) -> None:
         operands.append(low.value(rest[0]))
         numbers.pop()
     collector = op.properties.get("collector")
-    numbers.append(_COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"])
+    numbers.append(COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"])
     call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 
 
@@ -136,9 +149,9 @@ def _scaled_mma(low: Lowering, op: Operation) -> None:
     assert isinstance(accumulate, IntegerAttr)
     flag = low.value(rest[0]) if rest else base.constant(int(bool(accumulate.value.data)), i1)
     first, second = (i32_value(op.properties.get(x)) or 0 for x in ("sf_a", "sf_b"))
-    operands = [tmem_address(low, d), descriptor(low, atom, "A", a), descriptor(low, atom, "B", b)]
+    operands = addresses(low, atom, d, a, b)
     operands += [base.constant(atom.instruction(first, second), i32), flag, low.value(sfa), low.value(sfb)]
-    numbers = (atom.data.cta_group, _COLLECTORS["discard"])
+    numbers = (atom.data.cta_group, COLLECTORS["discard"])
     name = row.emit.intrinsic.removeprefix(PREFIX)
     call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 

@@ -38,7 +38,9 @@ __all__ = [
     "make_smem_layout",
     "make_smem_layout_a",
     "make_smem_layout_b",
+    "make_smem_layout_e",
     "make_smem_layout_epi",
+    "make_tmem_layout_e",
     "make_trivial_tiled_mma",
     "partition_fragment_SFA",
     "partition_fragment_SFB",
@@ -137,8 +139,12 @@ def make_smem_layout(
 def make_smem_layout_a(
     tiled_mma: TiledMma, mma_tiler_mnk: Shape, a_dtype: type[Numeric], num_stages: int
 ) -> Layout | ComposedLayout:
-    """Return the swizzled layout of A's stages in the shape of the MMA, ((M, K), RestM, RestK, stages)."""
-    return _staged("A", tiled_mma, (mma_tiler_mnk[0], mma_tiler_mnk[2]), a_dtype, num_stages)
+    """Return the swizzled layout of A's stages in the shape of the MMA, ((M, K), RestM, RestK, stages).
+
+    A sparse A has the kept elements, half of K of ``mma_tiler_mnk``.
+    """
+    kept = mma_tiler_mnk[2] // (2 if tiled_mma.atom.type.SPARSE else 1)
+    return _staged("A", tiled_mma, (mma_tiler_mnk[0], kept), a_dtype, num_stages)
 
 
 def make_smem_layout_b(
@@ -146,6 +152,56 @@ def make_smem_layout_b(
 ) -> Layout | ComposedLayout:
     """Return the swizzled layout of B's stages in the shape of the MMA, ((N, K), RestN, RestK, stages)."""
     return _staged("B", tiled_mma, (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
+
+
+def make_smem_layout_e(tiled_mma: TiledMma, mma_tiler_mnk: Shape, num_stages: int) -> Layout:
+    """Return the layout of stages of the metadata of a sparse A in shared memory, (lanes, columns, stages) of Int32.
+
+    It is the layout of a tile of a matrix (M, K / 32) of Int32 in the order of the lanes, for 16-bit and 8-bit types;
+    (M, K / 16) for TFloat32, and (M, K / 64) for Float4E2M1FN. One ``tcgen05.Cp128x128bOp`` copies 4 columns.
+
+    Args:
+        tiled_mma: an MMA with a sparse A.
+        mma_tiler_mnk: the tile (M, N, K) of the MMA, in elements; M is that of one instruction.
+        num_stages: number of stages.
+    """
+    columns = _metadata_columns("make_smem_layout_e", tiled_mma, mma_tiler_mnk)
+    blocks = columns // 4
+    return cute.make_layout((128, (4, blocks), num_stages), stride=(4, (1, 512), 512 * blocks))
+
+
+def make_tmem_layout_e(tiled_mma: TiledMma, mma_tiler_mnk: Shape) -> Layout:
+    """Return the layout of the metadata of a sparse A in tensor memory, (MMA, MMA_M, MMA_K).
+
+    Its elements are Int16 for types of 16 and 32 bits, else Int32. The columns are those of
+    :func:`make_smem_layout_e`.
+
+    Args:
+        tiled_mma: an MMA with a sparse A.
+        mma_tiler_mnk: the tile (M, N, K) of the MMA, in elements; M is that of one instruction.
+    """
+    _metadata_columns("make_tmem_layout_e", tiled_mma, mma_tiler_mnk)
+    row = tiled_mma.atom.type.row
+    words = mma_tiler_mnk[2] // tiled_mma.shape_mnk[2] * row.tile("E")[1]
+    return tiled_mma.make_fragment_E(tiled_mma.partition_shape_E((mma_tiler_mnk[0], words))).layout
+
+
+def _metadata_columns(what: str, tiled_mma: TiledMma, tiler: Shape) -> int:
+    """Return the columns of metadata of a tile.  Raises F251 unless they are a multiple of 4 of one instruction's M."""
+    from cute_dialect.cute_nvgpu.tcgen05_sparse import Tcgen05MmaSpType  # late: start-up
+
+    atom = tiled_mma.atom.type
+    if not isinstance(atom, Tcgen05MmaSpType):
+        raise KernelTypeError("F251", f"{what} needs a tcgen05 MMA with a sparse A, got {tiled_mma!r}")
+    m, _, depth = tiled_mma.shape_mnk
+    if not isinstance(tiler, tuple) or len(tiler) != 3:
+        raise KernelTypeError("F251", f"{what}: mma_tiler_mnk must be (M, N, K) in elements, got {tiler!r}")
+    unit = 4 // atom.metadata_columns * depth
+    if tiler[0] != m or tiler[2] % unit:
+        raise KernelTypeError(
+            "F251", f"{what}: the tile is {' x '.join(map(str, tiler))}; M must be {m}, and K a multiple of {unit}"
+        )
+    return tiler[2] // depth * atom.metadata_columns
 
 
 def get_smem_store_op(

@@ -147,6 +147,9 @@ def _tcgen05(atom: MmaAtom, name: str) -> str:
         "b": "%q",
         "idesc": "%i",
         "accumulate": "%go",
+        "e": "%d",
+        "sfa": "%d",
+        "sfb": "%d",
     }
     return (
         f".visible .entry {name}(.param .u32 d, .param .u64 b)\n{{\n"

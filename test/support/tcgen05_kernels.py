@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import i8
+from xdsl.dialects.builtin import i8, i32
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.evaluation import evaluate
@@ -18,7 +18,9 @@ from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Stride
 from cute_dialect.arch.descriptors import pointer_swizzle, smem_tile
 from cute_dialect.arch.tcgen05 import kind_of_types
 from cute_dialect.arch.tmem import strides
-from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05MmaType
+from cute_dialect.cute_nvgpu.sparse import MakeFragmentEOp, PartitionShapeEOp
+from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType, Tcgen05MmaType
+from cute_dialect.cute_nvgpu.tcgen05_sparse import Tcgen05MmaSpType
 from cute_dialect.cute_nvgpu.tiled_mma import MakeFragmentCOp, MmaKey, PartitionAOp, PartitionBOp, TiledMmaType
 from cute_dialect.cute_nvgpu.tmem import MakeTmemCopyOp, TmemCopy, TmemCopyType, TmemLoadType, TmemStoreType
 from cute_dialect.dialect.memory import rmem_type
@@ -97,6 +99,7 @@ class Gemm:
         widths: swizzles of A and B, in bytes.
         load: shape and repetitions of the loads of the accumulator.
         negate: operands that are negated.
+        sparse: A is sparse.  Its metadata are a matrix of the words of tensor memory, (128, columns).
     """
 
     types: tuple[Attribute, Attribute, Attribute]
@@ -106,12 +109,43 @@ class Gemm:
     widths: tuple[int, int] = (128, 128)
     load: tuple[str, int] = ("32x32b", 8)
     negate: str = ""
+    sparse: bool = False
 
     @property
     def depth(self) -> int:
         """K of the whole product."""
-        d, a, b = map(str, self.types)
-        return kind_of_types((d, a, b)).depth * self.shape[2]
+        return self.atom.row.shape_mnk[2] * self.shape[2]
+
+    @property
+    def atom(self) -> Tcgen05AtomType:
+        """The atom."""
+        d, a, b = self.types
+        m, n, _ = self.shape
+        k = kind_of_types((str(d), str(a), str(b))).depth * (2 if self.sparse else 1)
+        key = MmaKey((m, n, k), (d, a, b, d), AddressSpace.smem, self.majors, negate=self.negate)
+        return Tcgen05MmaSpType(key) if self.sparse else Tcgen05MmaType(key)
+
+    @property
+    def metadata(self) -> MemRefType:
+        """The tensor E in tensor memory."""
+        (part,) = PartitionShapeEOp.infer_types([self.mma, ShapeType((128 * self.tiles[0], 2 * self.shape[2]))], {})
+        (fragment,) = MakeFragmentEOp.infer_types([self.mma, part], {})
+        assert isinstance(fragment, MemRefType)
+        return fragment
+
+    @property
+    def metadata_columns(self) -> int:
+        """Columns of tensor memory of the metadata."""
+        if not self.sparse:
+            return 0
+        atom = self.atom
+        assert isinstance(atom, Tcgen05MmaSpType)
+        return -(-self.shape[2] * atom.metadata_columns // 4) * 4 * self.tiles[0]
+
+    @property
+    def mma(self) -> TiledMmaType:
+        """The tiled MMA of one atom."""
+        return TiledMmaType.of(self.atom, Layout((1, 1, 1), (0, 0, 0)))
 
     def extents(self) -> tuple[int, int, int]:
         """Return M, N and K of the whole product."""
@@ -123,8 +157,14 @@ class Gemm:
         m, n, k = self.extents()
         d, *_ = self.types
         held = [self._held(x) for x in "AB"]
-        layouts = [Layout((x, k), (k, 1) if major == "k" else (1, x)) for x, major in zip((m, n), self.majors)]
+        layouts = [
+            Layout((x, y), (y, 1) if major == "k" else (1, x))
+            for x, y, major in zip((m, n), (k // 2 if self.sparse else k, k), self.majors)
+        ]
+        n_words = self.metadata_columns
+        words = [("E", memref(i32, "gmem", Layout((128, n_words), (n_words, 1)), 16))] if self.sparse else []
         return [
+            *words,
             ("A", memref(held[0], "gmem", layouts[0], 16)),
             ("B", memref(held[1], "gmem", layouts[1], 16)),
             ("D", memref(d, "gmem", Layout((m, n), (n, 1)), 16)),
@@ -139,7 +179,7 @@ class Gemm:
         m, n, k = self.extents()
         element = self._held(operand)
         bits = element_bits(element)
-        extents = ((m, n)[i], k)
+        extents = ((m, n)[i], k // 2 if self.sparse and operand == "A" else k)
         if self.majors[i] == "mn" and bits == 32:
             plain = tile_to_shape(Layout((32, 4), (1, 32)), extents)
             assert isinstance(plain, Layout)
@@ -150,13 +190,9 @@ class Gemm:
 
     def text(self) -> str:
         """Return the module."""
-        d, a, b = self.types
+        d, _, _ = self.types
         m, n, _ = self.shape
-        key = MmaKey(
-            (m, n, kind_of_types((str(d), str(a), str(b))).depth), (d, a, b, d), AddressSpace.smem, self.majors
-        )
-        atom = Tcgen05MmaType(key._replace(negate=self.negate))
-        mma = TiledMmaType.of(atom, Layout((1, 1, 1), (0, 0, 0)))
+        atom, mma = self.atom, self.mma
         s_a, s_b = self._smem("A"), self._smem("B")
         (t_a,) = PartitionAOp.infer_types([mma, s_a, THREAD], {})
         (t_b,) = PartitionBOp.infer_types([mma, s_b, THREAD], {})
@@ -166,12 +202,18 @@ class Gemm:
         assert isinstance(fragment, MemRefType)
         acc = memref(d, "tmem", fragment.layout, 128)  # type: ignore[arg-type]
         pointer = f"!cute.ptr<{d}, tmem, align<128>>"
-        body = prologue(allocation(columns * self.tiles[0] if m == 128 else columns))
+        columns = columns * self.tiles[0] if m == 128 else columns
+        held = allocation(columns + self.metadata_columns)
+        body = prologue(held)
+        body += self._store_metadata(columns)
+        gemm = f"cute.gemm(%mma, %acc, %tA, %tB) : ({mma}, {acc}, {t_a}, {t_b}) -> ()"
+        if self.sparse:
+            gemm = f"cute.sparse_gemm(%mma, %acc, %tA, %tB, %e) : ({mma}, {acc}, {t_a}, {t_b}, {self.metadata}) -> ()"
         body += (
             f"%bars = cute.memref.alloc_smem() : {BARS}\n%bar = cute.get_iter(%bars) : {BARS}\n"
             f"%sA = cute.memref.alloc_smem() : {s_a}\n%sB = cute.memref.alloc_smem() : {s_b}\n"
         )
-        for x, smem, (_, t) in zip("AB", (s_a, s_b), self.parameters()):
+        for x, smem, (_, t) in zip("AB", (s_a, s_b), self.parameters()[-3:]):
             body += f"cute.cooperative_copy(%{x}, %s{x}, %thread) {{threads = 128 : i32}} : "
             body += f"({t}, {smem}, {ANY}) -> ()\n"
         body += (
@@ -187,13 +229,31 @@ class Gemm:
             '  %zero = cute.static : !cute.coord<"0">\n'
             f'  %tA = cute.tiled.mma.partition_A(%mma, %sA, %zero) : ({mma}, {s_a}, !cute.coord<"0">) -> {t_a}\n'
             f'  %tB = cute.tiled.mma.partition_B(%mma, %sB, %zero) : ({mma}, {s_b}, !cute.coord<"0">) -> {t_b}\n'
-            f"  cute.gemm(%mma, %acc, %tA, %tB) : ({mma}, {acc}, {t_a}, {t_b}) -> ()\n"
-            f"  cute_nvgpu.arch.tcgen05_commit(%bar) : ({BAR}) -> ()\n}}\n"
+            f"  {gemm}\n  cute_nvgpu.arch.tcgen05_commit(%bar) : ({BAR}) -> ()\n}}\n"
             f"cute_nvgpu.arch.mbarrier_wait(%bar, %c0) : ({BAR}, i32) -> ()\n"
             'cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()\n'
         )
         body += self._store(d, acc)
-        return module(self.parameters(), body + epilogue(allocation(columns * self.tiles[0] if m == 128 else columns)))
+        return module(self.parameters(), body + epilogue(held))
+
+    def _store_metadata(self, column: int) -> str:
+        """Return the copy of the metadata to tensor memory, from a column on."""
+        if not self.sparse:
+            return ""
+        n = self.metadata_columns
+        (_, given), *_ = self.parameters()
+        words = memref(i32, "tmem", Layout((128, n), (65536, 1)), 16)
+        store = TmemStoreType(TmemCopy(i32, "32x32b", 4))
+        pointer = PtrType(MemRef(ptr(i32, "tmem", 128), Layout(1, 0)).ptr)
+        e = self.metadata
+        element = PtrType(e.data.ptr)
+        start = PtrType(words.data.ptr)
+        return (
+            f"%pw = cute.recast_iter(%p) : {POINTER} to {pointer}\n{view('%w', '%pw', str(pointer), column, words)}"
+            f"{copy_in(store, '%E', given, '%w', words, 'e')}"
+            f"%ew = cute.recast_iter(%w_p) : {start} to {element}\n"
+            f'%el = cute.static : !cute.layout<"{to_text(e.layout)}">\n%e = cute.make_view(%ew, %el) : {e}\n'
+        )
 
     def _store(self, d: Attribute, acc: MemRefType) -> str:
         """Return the copy of the accumulator to D, tile by tile."""
@@ -213,7 +273,7 @@ class Gemm:
                 text += view(f"%t{at}", "%pd", f"!cute.ptr<{d}, tmem, align<128>>", offset, tile)
                 text += view(f"%o{at}", "%pD", f"!cute.ptr<{d}, gmem, align<16>>", i * m * columns + j * n, out)
                 text += copy_out(load, f"%t{at}", tile, f"%o{at}", out, at)
-        t = self.parameters()[2][1]
+        t = self.parameters()[-1][1]
         return f"%pD = cute.get_iter(%D) : {t}\n{text}"
 
 

@@ -50,6 +50,7 @@ TITLES = {
     "atom_state": "Atom state",
     "tiled_mma": "Tiled MMA",
     "sparse": "Sparse MMA",
+    "tcgen05_sparse": "tcgen05 with a sparse A",
     "cooperative_gemm": "Cooperative GEMM",
     "sync": "Synchronization, warps, clusters, atomics",
     "instruction_copy": "cp.async, ldmatrix, stmatrix, movmatrix, shuffles",

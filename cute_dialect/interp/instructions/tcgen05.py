@@ -2,7 +2,7 @@
 
 `machine.tcgen05` and `machine.tensor_memory` execute them, `race.tensor_order` checks their order. `alloc`, `dealloc`,
 `ld`, `st` and `wait` are executed by a whole warp; `mma`, `cp` and `commit` are issued by each active thread.
-`tcgen05.shift`, `cp.4x256b`, sparse MMAs, `.ashift` and zero-column masks are not supported.
+`tcgen05.shift`, `cp.4x256b`, `.ws.sp`, `.ashift` and zero-column masks are not supported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -471,7 +471,7 @@ class MmaSlots:
     def __init__(self, d: int, a: int, b: int, shape: int, accumulates: int) -> None:
         self.d, self.a, self.b, self.shape, self.accumulates = d, a, b, shape, accumulates
         self.a_in_tensor_memory = False
-        self.sfa = self.sfb = -1
+        self.sfa = self.sfb = self.metadata = -1
         self.lanes: list[int] = []  # slots of the words of the lane mask, or one vector
         self.scale_d = 0
         self.collector = "discard"
@@ -486,7 +486,7 @@ def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
     _begin(c, op, form.group)
     info = c.info(op)
     name = form.name
-    if form.is_sparse:
+    if form.is_sparse and form.is_weight_stationary:
         raise InterpError("unsupported", f"{name} is not supported by the interpreter")
 
     def step(R: Regs, g: Group) -> None:
@@ -510,6 +510,8 @@ def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
             i.scale_d = k.scale_d
             if form.vector:
                 i.sfa, i.sfb = (Address.of(_lane_value(R, s, lane) & 0x3FFFFFFF) for s in (k.sfa, k.sfb))
+            if form.is_sparse:
+                i.metadata = Address.of(_lane_value(R, k.metadata, lane) & 0xFFFFFFFF)
             if k.lanes:
                 i.disabled = _disabled(R, k.lanes, lane, len(blocks))
             i.collector = k.collector
@@ -554,6 +556,17 @@ def _issue(g: Group, lane: int, kind: str, info: OpInfo, work: Work) -> None:
 def _check_uses(uses: Sequence[Use], name: str) -> None:
     for use in uses:
         use.block.tensor_memory().check_access([use.rect], name, f" ({use.role})")
+    for written in uses:
+        for use in uses:
+            if written.writes and not use.writes and written.block is use.block:
+                first, end = max(written.rect.first, use.rect.first), min(written.rect.end, use.rect.end)
+                if first < end and written.rect.lanes & use.rect.lanes:
+                    where = f"column {first}" if end - first == 1 else f"columns {first} to {end - 1}"
+                    raise Fault(
+                        "tcgen05",
+                        f"race on tensor memory within one instruction: {name} reads its {use.role} from {where}, "
+                        f"which it overwrites with its {written.role}",
+                    )
 
 
 def emit_cp(
@@ -678,7 +691,7 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
     left = slots[5:]
     k.a_in_tensor_memory = a_space == "tensor"
     if sp:
-        left = left[1:]
+        k.metadata = left.pop(0)
     if "ashift" in words or "zero_col_mask" in words:
         raise InterpError("unsupported", f"tcgen05.mma.{m[0][4:]} is not supported by the interpreter")
     if "block_scale" in words:
@@ -771,6 +784,25 @@ def _cp_op(c: FnCompiler, op: Operation) -> None:
     emit_cp(c, op, _COPY_NAMES.get(name, name), bits, address, descriptor, _group_of(op))
 
 
+def _sparse_mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    sizes = segments(op, 8)
+    k = MmaSlots(*slots[:5])
+    k.metadata, *left = slots[5:]
+    if sizes[6]:
+        k.scale_d = _constant(c, left.pop(0), "the scale of D")
+    k.lanes = left
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup"), 0, True))
+
+
+def _sparse_scaled_mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    k = MmaSlots(*slots[:5])
+    k.metadata, k.sfa, k.sfb = slots[5:8]
+    vector = 16 if enum_word(attr_of(op, "blockScale")) == "block16" else 32
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup"), vector, True))
+
+
 def _mma_op(c: FnCompiler, op: Operation) -> None:
     slots = [c.use(v) for v in op.operands]
     sizes = segments(op, 7)
@@ -814,6 +846,8 @@ OPS: dict[str, Builder] = {
     "nvvm.tcgen05.cp": _cp_op,
     "nvvm.tcgen05.mma": _mma_op,
     "nvvm.tcgen05.mma.block_scale": _scaled_mma_op,
+    "nvvm.tcgen05.mma.sp": _sparse_mma_op,
+    "nvvm.tcgen05.mma.sp.block_scale": _sparse_scaled_mma_op,
     "nvvm.tcgen05.commit": _commit_op,
 }
 
@@ -898,11 +932,12 @@ def _ptx_mma(text: Text, s: Statement) -> None:
     if m is None:
         raise InterpError("unsupported", f"{s.opcode} is not supported")
     ws, sp, group, kind, rest = m.groups()
-    if sp or "ashift" in rest:
+    if "ashift" in rest:
         raise InterpError("unsupported", f"{s.opcode} is not supported by the interpreter")
     tmem = s.operands[1].startswith("[")
     a = _tensor_address(text, s.operands[1]) if tmem else text.slot(s.operands[1])
     left = list(s.operands[3:])
+    held = _tensor_address(text, left.pop(0)) if sp else -1
     shape = text.slot(left.pop(0))
     vector, sfa, sfb, lanes = 0, -1, -1, list[int]()
     if "block_scale" in rest:
@@ -914,14 +949,14 @@ def _ptx_mma(text: Text, s: Statement) -> None:
     flag = left.pop(0)
     k = MmaSlots(_tensor_address(text, s.operands[0]), a, text.slot(s.operands[2]), shape, text.slot(flag.lstrip("!")))
     k.negated = flag.startswith("!")
-    k.a_in_tensor_memory, k.sfa, k.sfb, k.lanes = tmem, sfa, sfb, lanes
+    k.a_in_tensor_memory, k.sfa, k.sfb, k.metadata, k.lanes = tmem, sfa, sfb, held, lanes
     if left and not ws:
         k.scale_d = int(number(left.pop(0)) or 0)
     elif left:
         raise InterpError("unsupported", f"{s.opcode} with a zero-column mask is not supported by the interpreter")
     use = re.search(r"collector::a::(\w+)", rest)
     k.collector = "discard" if use is None else use[1]
-    emit_mma(text.c, text.op, Form(kind, int(group), vector, False, bool(ws)), k)
+    emit_mma(text.c, text.op, Form(kind, int(group), vector, bool(sp), bool(ws)), k)
 
 
 def _ptx_commit(text: Text, s: Statement) -> None:

@@ -10,6 +10,8 @@ decides when. `tcgen05.commit` arrives at an mbarrier when the earlier instructi
 added and the result rounded once to its type. Integers wrap to 32 bits unless the descriptor saturates. With block
 scaling each element is multiplied by its scale first. The summation order on the device is undocumented.
 
+**Sparse A.** The metadata in tensor memory select the elements of the K of B that the kept elements of A multiply.
+
 Sources: PTX ISA 9.1, 9.7.16.4 (descriptors), 9.7.16.10 "tcgen05.mma", 9.7.16.9.2 "tcgen05.cp"; CUTLASS headers for the
 layouts of accumulators and scale factors in tensor memory.
 """
@@ -36,7 +38,7 @@ from cute_dialect.interp.machine.tensor_memory import (
     lane_list,
     lane_run,
 )
-from cute_dialect.interp.machine.wgmma import check_operand, operand_index
+from cute_dialect.interp.machine.wgmma import check_operand, expand, operand_index
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WRITTEN
 from cute_dialect.interp.values import Array
 
@@ -117,7 +119,7 @@ class Form(NamedTuple):
     """The static part of an MMA instruction.
 
     - kind: "f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4" or "mxf4nvf4"
-    - vector: K elements per scale factor, 0 without block scaling
+    - vector: K elements per scale factor, 0 without block scaling; of the kept elements of a sparse A
     """
 
     kind: str
@@ -184,8 +186,12 @@ def decode_shape(bits: int, form: Form) -> Shape:
             raise wrong(f"reserved bit {low}", field(low, count), "it must be 0")
     if bool(field(2, 1)) != form.is_sparse:
         raise wrong("the sparsity bit (2)", field(2, 1), f"it must be {int(form.is_sparse)} for this instruction")
-    if field(0, 2) and not form.is_sparse:
-        raise wrong("the sparsity selector (bits 0 to 1)", field(0, 2), "it must be 0 for a dense A")
+    selectors = 2 if form.is_sparse and form.kind in _HALF_WORDS else 1
+    if field(0, 2) >= selectors:
+        allowed = (
+            "use 0 or 1" if selectors == 2 else "it must be 0 for " + ("this kind" * form.is_sparse or "a dense A")
+        )
+        raise wrong("the sparsity selector (bits 0 to 1)", field(0, 2), allowed)
     d = "f32" if scaled else one_of("the type of D (bits 4 to 5)", field(4, 2), _RESULTS[form.kind])
     a = one_of("the type of A (bits 7 to 9)", field(7, 3), _TYPES[form.kind])
     b = one_of("the type of B (bits 10 to 12)", field(10, 3), _TYPES[form.kind])
@@ -212,15 +218,24 @@ def decode_shape(bits: int, form: Form) -> Shape:
             "the scale type (bit 23)", "0 (ue4m3)", "ue4m3 needs kind mxf4nvf4 with blocks of 16; use 1 (ue8m0)"
         )
     shape = shape._replace(saturate=False, scale=scale, sfa_id=field(29, 2), sfb_id=field(4, 2))
-    ids = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}[depth(form) // form.vector]
+    ids = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}[kept(form) // form.vector]
     for name, got in (("A", shape.sfa_id), ("B", shape.sfb_id)):
         if got not in ids:
             raise wrong(f"the scale factor id of {name}", got, f"use {', '.join(map(str, ids))}")
     return shape
 
 
+_HALF_WORDS = ("f16", "tf32")
+"""Kinds whose metadata are half words, two of which share a column."""
+
+
 def depth(form: Form) -> int:
-    """Return the K of an instruction, in elements of a dense operand."""
+    """Return the K of an instruction, in elements of B."""
+    return kept(form) * (2 if form.is_sparse else 1)
+
+
+def kept(form: Form) -> int:
+    """Return the number of elements of A that an instruction reads of each row."""
     if form.is_packed:
         return 2 * ROW_BYTES
     return ROW_BYTES // {"f16": 2, "tf32": 4}.get(form.kind, 1)
@@ -232,6 +247,9 @@ def _check_size(form: Form, m: int, n: int, wrong: Callable[[str, object, str], 
         rows, columns = (32, 64, 128), (64, 128, 256)
     else:
         rows = (128,) if scaled and form.group == 1 else ((128, 256) if form.group == 2 else (64, 128))
+        if form.is_sparse:
+            # The layouts of metadata for 64 rows per block are not known.
+            rows = (128 * form.group,)
         step = 8 * form.group
         if form.kind == "i8":
             step = 16 * form.group
@@ -458,7 +476,7 @@ class Multiply:
         self.scale_d = 0
         self.collector = "discard"
         self.disabled = [0] * len(blocks)  # mask of lanes that are not written, per CTA
-        self.sfa = self.sfb = Address(0, 0)
+        self.sfa = self.sfb = self.metadata = Address(0, 0)
         self.layout = layout_of(shape.m, form.group, form.is_weight_stationary)
 
     @property
@@ -485,7 +503,8 @@ class Multiply:
         kind, major = (s.a, s.a_major) if name == "A" else (s.b, s.b_major)
         size = _SIZES.get(kind, 1)
         rows = self.layout.rows if name == "A" else s.n // self.form.group
-        return Operand(self.a if name == "A" else self.b, rows, ROW_BYTES // size, size, major, kind, name)
+        length = ROW_BYTES // size * (2 if name == "B" and self.form.is_sparse else 1)
+        return Operand(self.a if name == "A" else self.b, rows, length, size, major, kind, name)
 
     def operands(self) -> list[Operand]:
         """Return the operands in shared memory."""
@@ -507,6 +526,20 @@ class Multiply:
                 f"{name}: A is at lane {Address.of(self.a).lane} of tensor memory and D at lane {lane}; both must be "
                 "at the same lane",
             )
+        if self.form.is_sparse and (self.metadata.lane or self.metadata.column % 2):
+            raise Fault(
+                "tcgen05",
+                f"{name}: the metadata of A are at lane {self.metadata.lane}, column {self.metadata.column}; they must "
+                "be at lane 0 and an even column",
+            )
+
+    @property
+    def metadata_columns(self) -> range:
+        """Columns of tensor memory that hold the metadata of a sparse A."""
+        if self.form.kind in _HALF_WORDS:
+            first = self.metadata.column + self.shape.selector
+            return range(first, first + 1)
+        return range(self.metadata.column, self.metadata.column + 2)
 
     def uses(self) -> list[Use]:
         """Return the words of tensor memory that it reads and writes."""
@@ -516,6 +549,9 @@ class Multiply:
                 a = Address.of(self.a)
                 lanes = self.layout.rects(a, self.layout.parts)[0].lanes
                 out.append(Use(block, Rect(lanes, a.column, a.column + ROW_BYTES // 4), False, "A"))
+            if self.form.is_sparse:
+                columns = self.metadata_columns
+                out.append(Use(block, Rect(lane_run(0, 128), columns.start, columns.stop), False, "metadata of A"))
             if self.form.vector:
                 every = lane_run(0, 128)
                 rows, columns = -(-self.layout.rows // 32), -(-self.shape.n // 32)
@@ -581,6 +617,8 @@ class Multiply:
         """Compute the columns of D that lie in some lanes."""
         s = self.shape
         a = self._a(g, block, memory, lanes)
+        if self.form.is_sparse:
+            a = self._expanded(g, memory, a)
         if self.form.vector:
             total = self._scaled(g, memory, a, b, lanes, part)
         else:
@@ -599,9 +637,27 @@ class Multiply:
         memory.words[lanes, columns] = words
         memory.valid[lanes, columns] = halves
 
+    def _expanded(self, g: Group, memory: TensorMemory, a: Array) -> Array:
+        """Return a sparse A at full K. Raises Fault for invalid metadata."""
+        from cute_dialect.arch.tcgen05_sparse import metadata  # late: start-up
+
+        columns = self.metadata_columns
+        self._check_written(
+            g, memory, np.arange(128), slice(columns.start, columns.stop), "reads metadata of A from", WHOLE
+        )
+        words = memory.words[:128, columns.start : columns.stop]
+        if self.form.kind in _HALF_WORDS:
+            # Lanes 16*i to 16*i + 7 hold the first half of K of rows 16*i to 16*i + 15, lanes 16*i + 8 to 16*i + 15
+            # the second half. The lower half of a column is for the first 8 rows.
+            halves = words.reshape(8, 2, 8, 1) >> np.array([0, 16], np.uint32) & np.uint32(0xFFFF)
+            words = halves.transpose(0, 3, 2, 1).reshape(128, 2)
+        held = metadata(1, 128, depth(self.form), self.form.kind)
+        everything = np.ones(1, np.bool_)
+        return expand(held, a[None], words[None], everything, 0, self.name, lanes=False)[0]
+
     def _scaled(self, g: Group, memory: TensorMemory, a: Array, b: Array, lanes: Array, part: int) -> Array:
         """Return the products of block-scaled operands. Each quarter of the lanes reads its own copy of the factors."""
-        s, count = self.shape, a.shape[1] // self.form.vector
+        s, count = self.shape, kept(self.form) // self.form.vector
         rows = np.arange(len(lanes))
         quarter = lanes // 32
         sa = self._factors(g, memory, 32 * quarter + rows % 32, self.sfa.column + rows // 32, s.sfa_id, count, "A")

@@ -130,6 +130,39 @@ def expand(kept: "Array", metadata: "Array", element: str) -> "Array":
     return out.reshape(m, 2 * half)
 
 
+def order_by_lanes(metadata: "Array") -> "Array":
+    """Return the metadata of :func:`compress` in the order of tensor memory, int32, one row per lane.
+
+    The instructions of ``tcgen05`` read a column of the result per step of K, or two for elements of 8 bits and less.
+    Words of int32 keep their places. Lane ``l`` holds the half words of row ``l % 8 + 16 * (l // 16)`` and of the row 8
+    further, for the first half of each step of K if ``l // 8`` is even, else for the second half.
+
+    Args:
+        metadata: The metadata (M, words), int16 with an even number of words, or int32. M is a multiple of 16.
+
+    Raises:
+        ValueError: if M or the number of words is no such multiple.
+
+    >>> import numpy as np
+    >>> words = np.zeros((16, 2), np.int16)
+    >>> words[3, 1], words[11, 1] = 5, 6
+    >>> held = order_by_lanes(words)
+    >>> held.shape, int(held[11, 0]) == 5 | 6 << 16
+    ((16, 1), True)
+    """
+    import numpy as np
+
+    m, words = metadata.shape
+    if metadata.dtype != np.int16:
+        return metadata
+    if m % 16 or words % 2:
+        raise ValueError(
+            f"order_by_lanes: the metadata have the shape {metadata.shape}; pass a multiple of 16 rows and of 2 words"
+        )
+    parts = metadata.reshape(m // 16, 2, 8, words // 2, 2).transpose(0, 4, 2, 3, 1)
+    return np.ascontiguousarray(parts).reshape(m, words).view(np.int32)
+
+
 # ------------------------------------------------------------------------------------------------------------ kernels
 
 ROWS, DEPTH = 64, 64

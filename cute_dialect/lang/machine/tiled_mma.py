@@ -370,8 +370,8 @@ class TiledMma(Tiled):
         from cute_dialect.dialect.inference import infer_types_memo  # late: start-up
 
         what = f"make_fragment_{operand} of {self.name}"
-        # An accumulator in tensor memory has an address only in a kernel, but its layout is also needed on the host.
-        tracer = current() if operand == "C" and in_tensor_memory(self.atom) else in_kernel(what)
+        # An operand in tensor memory has an address only in a kernel, but its layout is also needed on the host.
+        tracer = current() if operand in ("C", "E") and in_tensor_memory(self.atom) else in_kernel(what)
         given = source.ssa if isinstance(source, Tensor) else to_ssa(_as_tuple(source), "shape")
         name = f"cute.tiled.mma.make_fragment_{operand}"
         try:
@@ -411,7 +411,11 @@ class TiledMma(Tiled):
         return self._fragment("C", source)
 
     def make_fragment_E(self, source: Tensor | Shape) -> Tensor:
-        """Return registers for a partition of the sparse metadata E or its shape."""
+        """Return registers for a partition of the sparse metadata E or its shape.
+
+        The metadata of a ``tcgen05`` MMA are in tensor memory. The result then starts at address 0, like that of
+        :meth:`make_fragment_C`.
+        """
         return self._fragment("E", source)
 
     def make_fragment_SFA(self, source: Tensor | Shape) -> Tensor:
@@ -632,10 +636,10 @@ def _set_factors(mma: TiledMma | MmaAtom, atom: MmaAtom, field: str, what: str) 
             f"{what} by {atom.type}: Field.{operand} is not set here, and {operand[-1]} is given alone",
             hint=f"mma.set(Field.{operand}, pointer), or pass [{operand[-1]}, {operand}]",
         )
-    from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05MmaType  # late: start-up
+    from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType  # late: start-up
 
     kind = atom.type
-    assert isinstance(kind, Tcgen05MmaType)
+    assert isinstance(kind, Tcgen05AtomType)
     rows, _ = kind.factors_of(operand)
     return make_tensor(pointer, Layout(make_payload(kind.factor_layout(operand, rows))))
 

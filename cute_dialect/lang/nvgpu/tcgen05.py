@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
 
     _ScaledMma: TypeAlias = "MmaMXF8F6F4Op | MmaMXF8Op | MmaMXF4Op | MmaMXF4NVF4Op"
-    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | _ScaledMma"
+    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | MmaSparseOp | _ScaledMma"
 
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "MmaMXF4Op",
     "MmaMXF8F6F4Op",
     "MmaMXF8Op",
+    "MmaSparseOp",
     "MmaTF32Op",
     "OperandMajorMode",
     "OperandSource",
@@ -111,7 +112,9 @@ class Field(StrEnum):
 # ---------------------------------------------------------------------------------------------------------------- MMAs
 
 
-def _text(op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *more: str) -> str:
+def _text(
+    op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *more: str, atom: str = "tcgen05_mma"
+) -> str:
     """Return the text of the type of an MMA; ``types`` are those of D, A and B."""
     what = f"tcgen05.{op.name}"
     pair = "cta_group = 2" if group_number(op.cta_group, what) == 2 else ""
@@ -124,7 +127,7 @@ def _text(op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *
         )
     majors = f"major = ({major_text(op.a_major_mode)}, {major_text(op.b_major_mode)})"
     options = "".join(f", {x}" for x in (pair, *more) if x)
-    return f"!cute_nvgpu.atom.tcgen05_mma<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
+    return f"!cute_nvgpu.atom.{atom}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
 
 
 def _negated(op: MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op) -> tuple[str, str]:
@@ -314,6 +317,46 @@ class MmaMXF4NVF4Op(MmaOp):
         check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
         factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
         return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4nvf4", factors, 16)
+
+
+@dataclass(frozen=True)
+class MmaSparseOp(MmaOp):
+    """``tcgen05.mma.sp``, whose A is 2:4 sparse (1:2 for TFloat32) and stored compressed.
+
+    K is 32 for Float16 and BFloat16, 16 for TFloat32, and 64 for 8-bit types. M is 128, and N a multiple of 16; a pair
+    of blocks needs 256 and a multiple of 32. ``cute.sparse_gemm`` takes the metadata E as a tensor in tensor memory
+    with the layout ``blackwell.make_tmem_layout_e``. With ``sf_dtype`` the MMA has block scales, as the dense MMA that
+    ``blackwell.make_blockscaled_trivial_tiled_mma`` selects for the types and ``sf_vec``; a factor then scales ``2 *
+    sf_vec`` elements along K, of which half are kept.
+
+    Args:
+        saturate: saturate integer sums.
+        sf_dtype: the type of the scale factors, Float8E8M0FNU or Float8E4M3FN.
+        sf_vec: kept elements along K that share a factor, 32 or 16.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    saturate: bool = field(default=False, kw_only=True)
+    sf_dtype: type[Numeric] | None = field(default=None, kw_only=True)
+    sf_vec: int = field(default=32, kw_only=True)
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        more = ["saturate"] if self.saturate else []
+        if self.sf_dtype is not None:
+            check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
+            factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
+            is_packed = self.a_dtype is self.b_dtype is Float4E2M1FN
+            kind = "mxf8f6f4" if not is_packed else "mxf4" if self.sf_vec == 32 else "mxf4nvf4"
+            more += [f"kind = {kind}", f"sf = {factors}", f"vec = {self.sf_vec}"]
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *more, atom="tcgen05_mma_sp")
 
 
 # -------------------------------------------------------------------------------------------------------------- copies

@@ -219,6 +219,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tanh_approx
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_commit
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_fence
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma
+syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma_sp
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_scaled_mma
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_address
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_at
@@ -281,6 +282,7 @@ syntax match cuteType /!cute_nvgpu\.atom\.shuffle[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.simt_async_copy[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.stsm[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tcgen05_mma[A-Za-z0-9_.$]\@!/
+syntax match cuteType /!cute_nvgpu\.atom\.tcgen05_mma_sp[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_load[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_load_im2col[A-Za-z0-9_.$]\@!/
 syntax match cuteType /!cute_nvgpu\.atom\.tma_reduce[A-Za-z0-9_.$]\@!/

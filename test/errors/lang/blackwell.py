@@ -705,3 +705,42 @@ trace(f)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:15:9  f()
 #: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== metadata of a dense MMA
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaTF32Op((128, 32, 8)))
+    blackwell.make_tmem_layout_e(mma, (128, 32, 64))
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: make_tmem_layout_e needs a tcgen05 MMA with a sparse A, got tiled MMA of tcgen05_mma<128x32x8, (f32,tf32,tf32,f32), A = smem, major = (k, k)>, atom_layout_MNK = (1,1,1):(0,0,0)
+#:     3 |     blackwell.make_tmem_layout_e(mma, (128, 32, 64))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a tile of metadata without K
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaSparseOp(cute.Float16, cute.Float16, Float32, (128, 32, 32)))
+    blackwell.make_smem_layout_e(mma, (128, 32), 2)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: make_smem_layout_e: mma_tiler_mnk must be (M, N, K) in elements, got (128, 32)
+#:     3 |     blackwell.make_smem_layout_e(mma, (128, 32), 2)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
+
+# ===== a tile of metadata with a part of four columns
+def f():
+    mma = cute.make_tiled_mma(tcgen05.MmaSparseOp(cute.Float16, cute.Float16, Float32, (128, 32, 32)))
+    blackwell.make_smem_layout_e(mma, (128, 32, 64), 2)
+
+trace(f)
+#: KernelTypeError
+#: blackwell.py:3:5: error F251: make_smem_layout_e: the tile is 128 x 32 x 64; M must be 128, and K a multiple of 128
+#:     3 |     blackwell.make_smem_layout_e(mma, (128, 32, 64), 2)
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: called from preamble.py:15:9  f()
+#: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)

@@ -10,6 +10,7 @@ from arch_support import assemble, copy_kernel, header, mma_kernel
 from cute_dialect.arch import ATOMS, MmaAtom
 from cute_dialect.arch.atom import Atom
 from cute_dialect.arch.table import generated_names
+from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp
 
 # The first PTX version that supports each chip. ptxas 13 supports no chip older than sm_75.
 CHIPS = {
@@ -100,6 +101,22 @@ def test_tcgen05_assembles(chip: str) -> None:
     texts = {ATOMS[n].ptx: ATOMS[n] for n in generated_names() if n.startswith(("SM100_128x64x", "SM100_2SM_128x64x"))}
     assert len(texts) == 4 * 2 * 2
     assert complaints(texts.values(), "9.0", chip) == ""
+
+
+@pytest.mark.parametrize("chip", ["sm_100a", pytest.param("sm_110a", marks=pytest.mark.slow)])
+def test_sparse_tcgen05_assembles(chip: str) -> None:
+    start = ("SM100_SPARSE_128x64x", "SM100_2SM_SPARSE_256x64x")
+    texts = {ATOMS[n].ptx: ATOMS[n] for n in generated_names() if n.startswith(start)}
+    assert len(texts) == 4 * 2 * 2
+    scaled = [
+        find_scaled_tcgen05_sp(kind, group, (128 * group, 64, k), ("f32", a, a), ("f8E8M0FNU", vec))
+        for kind, k, a, vec in (
+            ("mxf8f6f4", 64, "f8E4M3FN", 32), ("mxf4", 128, "f4E2M1FN", 32), ("mxf4nvf4", 128, "f4E2M1FN", 16)
+        )
+        for group in (1, 2)
+    ]  # fmt: skip
+    assert complaints([*texts.values(), *scaled], "9.0", chip) == ""
+    assert "error" in complaints(scaled[2:3], "9.0", "sm_100f")
 
 
 @pytest.mark.sample(every=2)

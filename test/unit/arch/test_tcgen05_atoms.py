@@ -14,6 +14,7 @@ from cute_dialect.arch.descriptors import TCGEN05, derive, pattern_bytes, smem_t
 from cute_dialect.arch.table import generated_names
 from cute_dialect.arch.tcgen05 import KINDS, accumulator_layout, find_tcgen05, source_layout
 from cute_dialect.arch.tcgen05_descriptors import FORMATS, InstructionDescriptor, matrix_bits, matrix_of_bits
+from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp, find_tcgen05_sp
 from cute_dialect.arch.tmem import SHAPES, strides, tmem_atom, window, words
 
 E4M3 = "f8E4M3FN"
@@ -171,11 +172,14 @@ def test_wrong_matrix_descriptors() -> None:
 
 
 def test_names_of_atoms() -> None:
-    names = list(generated_names())
+    every = list(generated_names())
+    names = [n for n in every if "_SPARSE_" not in n]
     # Shapes: 96 if A is in shared memory, 64 in tensor memory; integers have 50 and 49.  Majors: both for 16 bits and
     # tf32; for f8f6f4 those of 8-bit elements only, 7 of the 5 types.
     f16, tf32, narrow, integer = 3 * (4 * 96 + 2 * 64), 4 * 96 + 2 * 64, 2 * (49 * 96 + 35 * 64), 8 * (4 * 50 + 2 * 49)
     assert len(names) == len(set(names)) == f16 + tf32 + narrow + integer
+    # A sparse A needs one M and 16 N (one block), or one M and 8 N (a pair), for all types, sources and majors.
+    assert len(every) == len(set(every)) == len(names) + 24 * (3 * 6 + 6 + 2 * (49 + 35) + 8 * 6)
     # SS: 3 types, 4 majors, 2 M with 32 N (one block) and 2 M with 16 N (a pair).
     half = [n for n in names if "F16_SS_" in n and "F8" not in n]
     assert len(half) == 1152
@@ -200,11 +204,12 @@ def test_traits_of_atoms(names: list[str]) -> None:
         m, n, k = atom.shape_mnk
         pair = atom.threads
         assert ("_2SM_" in name) == (pair == 2) and (m in (64, 128) if pair == 1 else m in (128, 256))
-        for layout, rows, columns in ((atom.layout_a, m, k), (atom.layout_b, n, k), (atom.layout_c, m, n)):
+        half = 2 if "_SPARSE_" in name else 1
+        for layout, rows, columns in ((atom.layout_a, m, k // half), (atom.layout_b, n, k), (atom.layout_c, m, n)):
             own = rows // pair
             assert str(layout) == f"({pair},({own},{columns})):({own if pair == 2 else 0},(1,{rows}))"
         kind = next(x for x in KINDS if x.name == atom.emit["kind"])
-        same = find_tcgen05(
+        same = (find_tcgen05 if half == 1 else find_tcgen05_sp)(
             kind.name,
             pair,
             atom.shape_mnk,
@@ -214,7 +219,33 @@ def test_traits_of_atoms(names: list[str]) -> None:
             saturate=bool(atom.emit["saturate"]),
         )
         assert same.name == name
-        assert k == kind.depth
+        assert k == kind.depth * half
+
+
+@pytest.mark.parametrize(
+    ("kind", "group", "shape", "types", "message"),
+    [
+        (
+            "f16",
+            1,
+            (64, 64, 32),
+            ("f32", "f16", "f16"),
+            "the shape is 64x64x32 with cta_group 1; kind f16 with a sparse",
+        ),
+        ("f16", 1, (128, 64, 16), ("f32", "f16", "f16"), "the shape is 128x64x16 with cta_group 1; kind f16 with a"),
+        ("i8", 2, (256, 48, 64), ("i32", "i8", "i8"), "the shape is 256x48x64 with cta_group 2; kind i8 with a sparse"),
+        ("tf32", 4, (128, 64, 16), ("f32", "tf32", "tf32"), "cta_group is 4; use 1, or 2 for a pair of blocks"),
+        ("f16", 1, (128, 64, 32), ("f32", "f16", "bf16"), "kind f16 has no D, A, B = f32, f16, bf16"),
+        ("mxf8f6f4", 1, (64, 64, 64), ("f32", E4M3, E4M3), "the shape is 64x64x64 with cta_group 1; kind mxf8f6f4"),
+        ("mxf5", 1, (128, 64, 64), ("f32", E4M3, E4M3), "'mxf5' is not a kind of tcgen05.mma with block scales"),
+    ],
+)
+def test_sparse_atoms_that_do_not_exist(
+    kind: str, group: int, shape: tuple[int, int, int], types: tuple[str, str, str], message: str
+) -> None:
+    with pytest.raises(AtomError) as e:
+        (find_scaled_tcgen05_sp if kind.startswith("mx") else find_tcgen05_sp)(kind, group, shape, types)
+    assert str(e.value).startswith(message)
 
 
 @pytest.mark.parametrize(

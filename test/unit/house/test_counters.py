@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 784,
-    "lines": 234_629,
+    "files": 787,
+    "lines": 235_462,
     "# fmt: skip": 922,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,

@@ -639,8 +639,8 @@ UNSUPPORTED = {
         "%p, %l, %l, %i, %b, %l, %i, %i, %i",
         "!llvm.ptr<6>, i64, i64, i32, i1, i64, i32, i32, i32",
     ),
-    "mma.sp.shared": (
-        "%p, %l, %l, %i, %b, %p, %i, %one, %i",
+    "mma.ws.sp.shared": (
+        "%p, %l, %l, %i, %b, %p, %i, %i, %i",
         "!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, i32, i32, i32",
     ),
 }
@@ -732,11 +732,11 @@ def test_pair_with_a_in_tensor_memory(m: int) -> None:
     (ra, va), (rb, vb) = random_rows(rng, "bf16", m), random_rows(rng, "bf16", 32)
     image, (db,) = halves(split(rb))
     a = ra.view(np.uint32).reshape(2, m // 2, 8)
-    tensor = np.zeros((2, 128, 32), np.uint32)
-    tensor[:, :, 24:32] = a if m == 256 else np.concatenate([a, a], axis=1)
+    tensor = np.zeros((2, 128, 64), np.uint32)
+    tensor[:, :, 40:48] = a if m == 256 else np.concatenate([a, a], axis=1)
     p = Program()
-    p.mma("tensor", p.tensor(24), db, descriptor(m, 32, "bf16", "bf16", "f32"), False, p.codes(0, 2, 0))
-    words, _ = p.run(image, 32 if m == 256 else 16, tensor.reshape(256, 32))
+    p.mma("tensor", p.tensor(40), db, descriptor(m, 32, "bf16", "bf16", "f32"), False, p.codes(0, 2, 0))
+    words, _ = p.run(image, 32 if m == 256 else 16, tensor.reshape(256, 64))
     d = result(words, "f32")
     if m == 128:
         d = d.reshape(2, 2, 64, 16).transpose(0, 2, 1, 3).reshape(128, 32)

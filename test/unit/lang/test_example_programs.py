@@ -60,6 +60,11 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--format nvfp4 --k 768 --schedule adversarial", "nvfp4 128 x 128 x 768: correct\n"),
         ("--pair --m 256", "mxfp8 256 x 128 x 512: correct\n"),
     ],
+    "blackwell_sparse_gemm.py": [
+        ("", "f16 128 x 64 x 512: correct\n"),
+        ("--format i8 --k 768 --schedule adversarial", "i8 128 x 64 x 768: correct\n"),
+        ("--pair --m 256", "f16 256 x 64 x 512: correct\n"),
+    ],
     "geforce_scaled_gemm.py": [
         ("", "mxfp8 128 x 128 x 384: correct\n"),
         ("--format nvfp4 --k 384 --schedule adversarial", "nvfp4 128 x 128 x 384: correct\n"),
@@ -103,6 +108,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 WITHOUT_DEVICE = (
     "all_reduce_one_shot.py",
     "blackwell_scaled_gemm.py",
+    "blackwell_sparse_gemm.py",
     "call_from_c.py",
     "descriptors.py",
     "dynamic_tiles.py",
@@ -114,6 +120,7 @@ WITHOUT_DEVICE = (
 SLOW = (
     "blackwell_attention.py",
     "blackwell_scaled_gemm.py",
+    "blackwell_sparse_gemm.py",
     "gemm_parts.py",
     "geforce_scaled_gemm.py",
     "matmul_ladder.py",
