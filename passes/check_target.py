@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, f32, i16
 from xdsl.ir import Attribute, Operation
 
 from cute_dialect.arch.elements import element
@@ -56,6 +56,10 @@ _STRENGTHS = {
     "cluster": ("of cluster scope", Needs("sm_90", "7.8")),
     "scale_d": ("with scale_d", Needs("sm_100f", "8.6")),
     "pair": ("with cta_group 2", Needs(TCGEN05, "8.6")),
+    "gather4": ("of mode gather4", Needs("sm_100", "8.6")),
+    "gather4 in clusters": ("of mode gather4 to the shared memory of a cluster", Needs(TCGEN05, "8.6")),
+    "gather4 prefetch": ("of mode gather4", Needs(TCGEN05, "8.6")),
+    "scatter4": ("of mode scatter4", Needs(TCGEN05, "8.6")),
 }
 
 
@@ -209,7 +213,22 @@ def _strength(op: Operation) -> tuple[str, ...]:
         found.append("scale_d")
     if _is_load_of_pair(op):
         found.append("pair")
-    return tuple(found)
+    return (*found, *_row_modes(op))
+
+
+def _row_modes(op: Operation) -> tuple[str, ...]:
+    """Return the keys of a TMA copy that moves four rows by index (PTX ISA, "cp.async.bulk.tensor")."""
+    if op.name.startswith(_ARCH):
+        mode = getattr(getattr(op.operand_types[0], "data", None), "mode", "") if op.operands else ""
+        in_cluster = any(t == i16 for t in op.operand_types)
+        prefetches = op.name == f"{_ARCH}tma_prefetch"
+    else:
+        mode = re.sub(r".*_mode<tile_|>|.*_mode<.*", "", str(op.properties.get("mode", "")))
+        in_cluster = op.name.endswith("shared.cluster.global") and str(op.properties.get("isCTAOnly")) != "true"
+        prefetches = op.name.endswith("prefetch")
+    if mode != "gather4":
+        return (mode,) if mode == "scatter4" else ()
+    return ("gather4 prefetch",) if prefetches else ("gather4", "gather4 in clusters") if in_cluster else ("gather4",)
 
 
 def _is_load_of_pair(op: Operation) -> bool:

@@ -41,7 +41,7 @@ from cute_dialect.arch.elements import element
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.fragments import BYTE_SOURCES, ONE_THREAD, WARP, byte_name
 from cute_dialect.arch.mma_sync import Row
-from cute_dialect.arch.targets import BLACKWELL
+from cute_dialect.arch.targets import BLACKWELL, TCGEN05
 from cute_dialect.spaces import AddressSpace
 
 # ------------------------------------------------------------------------------------------------------------ universal
@@ -346,7 +346,9 @@ def bulk_rows() -> Iterator[Row]:
 
 
 def tma_rows() -> Iterator[Row]:
-    """Return the TMA table rows of SM90: boxes of tensors of rank 1 to 5 (im2col: 3 to 5), and tensor-map prefetch."""
+    """Return the TMA table rows: boxes of tensors of rank 1 to 5 (im2col: 3 to 5), rows by index (SM100), and
+    tensor-map prefetch.
+    """
     for rank in range(1, 6):
         for im2col in (False, True) if rank >= 3 else (False,):
             mode = "_IM2COL" if im2col else ""
@@ -359,6 +361,13 @@ def tma_rows() -> Iterator[Row]:
             yield name, partial(_tma_store, name, rank, im2col, "")
             name = f"SM90_TMA_REDUCE_ADD{mode}_{rank}D"
             yield name, partial(_tma_store, name, rank, im2col, "add")
+    for multicast in (False, True):
+        name = f"SM100_TMA_LOAD{'_MULTICAST' if multicast else ''}_2D_GATHER4"
+        yield name, partial(_tma_rows, name, "tma_load", multicast)
+    name = "SM100_TMA_LOAD_PREFETCH_2D_GATHER4"
+    yield name, partial(_tma_rows, name, "tma_prefetch", False)
+    name = "SM100_TMA_STORE_2D_SCATTER4"
+    yield name, partial(_tma_rows, name, "tma_store", False)
     name = "SM90_TMA_DESCRIPTOR_PREFETCH"
     what = "the 128 bytes of the tensor map"
     yield name, partial(_single, name, "prefetch", "tensor cache", "prefetch.tensormap [$map];", "nvvm.prefetch", what)
@@ -477,6 +486,42 @@ def _tma_prefetch(name: str, rank: int, im2col: bool) -> CopyAtom:
         "nvvm.cp.async.bulk.tensor.prefetch",
         (("rank", rank), ("mode", "im2col" if im2col else "tile")),
     )
+
+
+def _tma_rows(name: str, family: str, multicast: bool) -> CopyAtom:
+    """Return a copy of four rows of a matrix by index, of mode gather4 or scatter4."""
+    from dataclasses import replace
+
+    where = "[$map, {$c0, $c1, $c2, $c3, $c4}]"
+    mnemonic, operands, nvvm, spaces, mode = {
+        "tma_load": (
+            "cp.async.bulk.tensor.2d.shared::"
+            f"{'cluster' if multicast else 'cta'}.global.tile::gather4.mbarrier::complete_tx::bytes"
+            f"{'.multicast::cluster' if multicast else ''}",
+            f"[$d], {where}, [$bar]{', $mask' if multicast else ''}",
+            "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+            ("tensor", "cluster" if multicast else AddressSpace.smem),
+            "tile_gather4",
+        ),
+        "tma_prefetch": (
+            "cp.async.bulk.prefetch.tensor.2d.L2.global.tile::gather4",
+            where,
+            "nvvm.cp.async.bulk.tensor.prefetch",
+            ("tensor", "cache"),
+            "tile_gather4",
+        ),
+        "tma_store": (
+            "cp.async.bulk.tensor.2d.global.shared::cta.tile::scatter4.bulk_group",
+            f"{where}, [$a]",
+            "nvvm.cp.async.bulk.tensor.global.shared.cta",
+            (AddressSpace.smem, "tensor"),
+            "tile_scatter4",
+        ),
+    }[family]
+    pieces = (("rank", 2), ("mode", mode), ("multicast", multicast))
+    row = _tma(name, family, spaces, mnemonic, operands, nvvm, pieces)
+    arch = "sm_100" if family == "tma_load" and not multicast else TCGEN05
+    return replace(row, arch=arch, ptx_version="8.6", sizes=_BOX)
 
 
 def sized(atom: CopyAtom, bits: int) -> CopyAtom:

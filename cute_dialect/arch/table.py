@@ -378,11 +378,20 @@ def find_matrix_copy(
     return copy_atom(f"{'SM90' if store else 'SM75'}_{kind}_{'STSM' if store else 'LDSM'}_{'T' if transposed else 'N'}")
 
 
-def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = False) -> CopyAtom:
-    """Find the TMA copy for a tensor rank.  ``direction`` is "load", "store", "reduce_add" or "prefetch".
+def find_tma(
+    direction: str, rank: int, im2col: bool = False, multicast: bool = False, by_row: bool = False
+) -> CopyAtom:
+    """Find the TMA copy for a tensor rank.  Raises AtomError.
 
-    >>> find_tma("load", 2, multicast=True).name
-    'SM90_TMA_LOAD_MULTICAST_2D'
+    Args:
+        direction: "load", "store", "reduce_add" or "prefetch".
+        rank: number of dimensions of the tensor.
+        im2col: True for pixels of a convolution.
+        multicast: True for a load to several blocks of a cluster.
+        by_row: True for four rows of a matrix by index, gather4 or scatter4.
+
+    >>> find_tma("load", 2, multicast=True).name, find_tma("store", 2, by_row=True).name
+    ('SM90_TMA_LOAD_MULTICAST_2D', 'SM100_TMA_STORE_2D_SCATTER4')
     """
     mode = "_IM2COL" if im2col else ""
     names = {
@@ -393,4 +402,6 @@ def find_tma(direction: str, rank: int, im2col: bool = False, multicast: bool = 
     }
     if direction not in names:
         raise AtomError(f"expected one of {', '.join(names)} as the direction of a TMA copy, got {direction!r}")
+    if by_row:
+        return copy_atom(f"SM100_TMA_{names[direction]}_{rank}D_{'SCATTER4' if direction == 'store' else 'GATHER4'}")
     return copy_atom(f"SM90_TMA_{names[direction]}_{rank}D")

@@ -28,6 +28,7 @@ from cute_dialect.algebra.trees import depth
 from cute_dialect.algebra.values import AnyLayout, IntTuple, Layout, Swizzle, Tile, raw_layout
 from cute_dialect.arch.errors import ArchError
 from cute_dialect.cute_nvgpu.tma_types import (
+    ROWS,
     Im2colAtomType,
     Im2colMap,
     TmaAtomType,
@@ -40,7 +41,6 @@ from cute_dialect.cute_nvgpu.tma_types import (
     TmaStoreType,
     canonical,
     check_alignment,
-    check_map,
 )
 from cute_dialect.dialect.atom_types import is_tensor_map
 from cute_dialect.dialect.base import cute_op, ops_of
@@ -116,7 +116,7 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
 
 class _MakeTmaOp(MachineOp):
     ATOM: ClassVar[type[TmaAtomType]]
-    WORDS = ("oob", "reduction")
+    WORDS = ("oob", "reduction", "mode")
     gmem = operand_def(MemRefType)
     smem_layout = operand_def()
     tiler = operand_def()
@@ -145,9 +145,16 @@ class _MakeTmaOp(MachineOp):
         expect(tiler, (TileType, ShapeType), 2, "a !cute.tile or a !cute.shape")
         spec = derived(operand_types, properties)
         assert isinstance(spec, TensorMapSpec)
+        mode = _word(properties, "mode", "")
+        if mode and (spec.rank != 2 or spec.box[1] != ROWS or spec.multicast != 1):
+            raise AlgebraError(
+                f"mode {mode} moves {ROWS} rows of a matrix; this tile has boxes of {payload_text(spec.box)} elements "
+                f"(contiguous first), multicast = {spec.multicast}; use a tile of {ROWS} rows of a matrix whose rows "
+                "are contiguous, and multicast = 1"
+            )
         m = TmaMap(
             element=gmem.element,
-            box=spec.box,
+            box=(spec.box[0], 1) if mode else spec.box,
             swizzle=spec.swizzle,
             interleave=spec.interleave,
             element_strides=spec.element_strides,
@@ -155,9 +162,10 @@ class _MakeTmaOp(MachineOp):
             l2=spec.l2_promotion,
             reduction=_word(properties, "reduction", "add") if cls.ATOM is TmaReduceType else "",
             cta_group=_number(properties, "cta_group", 1),
+            mode=mode,
         )
         m = canonical(m)
-        check_map(m)
+        cls.ATOM.check(m)
         coordinates = spec.coordinates
         assert isinstance(gmem.layout, Layout)
         if not isinstance(gmem.layout.shape, tuple):
@@ -182,6 +190,8 @@ class MakeTmaLoadOp(_MakeTmaOp):
     * ``oob = nan``
     * ``l2 = 0|64|256 : i32`` (bytes)
     * ``cta_group = 2 : i32``: the bytes count at the mbarrier of the even block of the pair, also for the odd one.
+    * ``mode = gather4``: the tile has four rows of a matrix, and a copy takes their indices in the field ``rows``.
+      ``make_tma_store`` has ``mode = scatter4``.
 
     Inference:
         ``cute_dialect.arch.tma.derive`` computes the box, the order of dimensions and the coordinates. TMA dimension 0
@@ -199,6 +209,7 @@ class MakeTmaLoadOp(_MakeTmaOp):
     oob = opt_prop_def(StringAttr)
     l2 = opt_prop_def(IntegerAttr)
     cta_group = opt_prop_def(IntegerAttr)
+    mode = opt_prop_def(StringAttr)
     atom = result_def(TmaLoadType)
     ATOM = TmaLoadType
 
@@ -213,6 +224,7 @@ class MakeTmaStoreOp(_MakeTmaOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.make_tma_store"
+    mode = opt_prop_def(StringAttr)
     atom = result_def(TmaStoreType)
     ATOM = TmaStoreType
 
@@ -339,7 +351,7 @@ class _TmaInstruction(TensorMapInstruction):
         atom = operand_types[0]
         expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
         assert isinstance(atom, TmaAtomType)
-        rank = atom.data.rank
+        rank = atom.data.coordinates
         if len(operand_types) < rank + 1 + cls.SMEM:
             wanted = f"{rank} coordinates and shared memory" if cls.SMEM else f"{rank} coordinates"
             raise AlgebraError(f"the number of operands after the map is {len(operand_types) - 1}; pass {wanted}")
@@ -363,7 +375,9 @@ class ArchTmaLoadOp(_TmaInstruction):
 
     Syntax: ``cute_nvgpu.arch.tma_load(%map, %c0, …, %smem, %bar [, %mask : i16] [, %hint : i64]) : (…) -> ()``
 
-    A load with ``cta_group = 2`` signals the mbarrier at the offset of ``%bar`` in the even block of the pair.
+    A load with ``cta_group = 2`` signals the mbarrier at the offset of ``%bar`` in the even block of the pair. A load
+    with ``mode = gather4`` has five coordinates: the column, and the indices of four rows. Rows outside the tensor are
+    filled.
 
     PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
 
@@ -387,6 +401,9 @@ class ArchTmaStoreOp(_TmaInstruction):
     """Stores one box, in the current bulk group. One thread issues it, after a fence of the async proxy.
 
     Syntax: ``cute_nvgpu.arch.tma_store(%map, %c0, …, %smem [, %hint : i64]) : (…) -> ()``
+
+    A store with ``mode = scatter4`` has five coordinates: the column, and the indices of four different rows. Rows past
+    the end of the tensor are dropped; indices must not be negative.
 
     PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor".
 

@@ -143,11 +143,14 @@ def copy(op: CopyOp, _: CopyAtomType) -> None:
     assert isinstance(first, tuple)
     start = _start(site, smem, here)
     kind = t.name.removeprefix("cute_nvgpu.atom.")
+    rows = _rows(site, t, state, op)
     offsets = _offsets(site, t, state) if isinstance(t, Im2colAtomType) and loads else []
     pred = state.get("pred")
     with site.if_(pred) if pred is not None else nullcontext():
         for box in boxes:
             at = [_coordinate(site, c, step) for c, step in zip(first, box.coords)]  # type: ignore[arg-type]
+            if rows:
+                at[1:] = [_coordinate(site, add(cast("Leaf", first[1]), row), 0) for row in rows]
             place = start
             if box.offset:
                 place = site.emit(views.AddOffsetOp(start, site.offset(box.offset)))
@@ -166,6 +169,24 @@ _INSTRUCTIONS: Mapping[str, Callable[[Sequence[SSAValue]], Operation]] = {
     "tma_reduce_im2col": tma.ArchTmaReduceIm2colOp,
 }
 """Name of the atom, without its prefix -> op class of its instruction."""
+
+
+def _rows(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue], op: CopyOp) -> list[Leaf]:
+    """Return the row indices of a gather4 load or a scatter4 store; other copies have none.
+
+    Raises PassError if they are not set.
+    """
+    if not isinstance(atom, TmaAtomType) or not atom.data.mode:
+        return []
+    if "rows" not in state:
+        raise PassError(
+            f"this copy needs the indices of the rows of {atom.data.mode}: set them with cute.atom.set_value … "
+            "{field = rows} between the atom and the copy, in the same function",
+            op,
+        )
+    rows = site.bound(state["rows"])
+    assert isinstance(rows, tuple)
+    return [cast("Leaf", row) for row in rows]
 
 
 def _offsets(site: InsertionPoint, atom: Im2colAtomType, state: Mapping[str, SSAValue]) -> list[SSAValue]:
@@ -276,13 +297,15 @@ class _Parts(NamedTuple):
 
     def mode(self, kind: str) -> Attribute:
         """Return the mode attribute of a "load" or a "store"."""
-        return attr(f"nvvm.tma_{kind}_mode", "im2col" if isinstance(self.m, Im2colMap) else "tile")
+        if isinstance(self.m, Im2colMap):
+            return attr(f"nvvm.tma_{kind}_mode", "im2col")
+        return attr(f"nvvm.tma_{kind}_mode", f"tile_{self.m.mode}" if self.m.mode else "tile")
 
 
 def _parts(low: Lowering, op: Operation) -> _Parts:
     m = _map_of(op.operands[0].type)
     tensor_map, *values = [low.value(o) for o in op.operands]
-    return _Parts(m, tensor_map, values[: m.rank], values[m.rank :])
+    return _Parts(m, tensor_map, values[: m.coordinates], values[m.coordinates :])
 
 
 def _load(low: Lowering, op: Operation) -> None:
@@ -292,7 +315,9 @@ def _load(low: Lowering, op: Operation) -> None:
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")
     group = attr("nvvm.cta_group", "cta_2") if parts.m.cta_group == 2 else None
-    to = load_address(low, smem, mask or group)
+    # All chips that have gather4 have its form with .shared::cta.
+    alone = isinstance(parts.m, TmaMap) and bool(parts.m.mode) and mask is None and group is None
+    to = smem if alone else load_address(low, smem, mask or group)
     if group is not None:
         bar = _of_even_block(low, bar)
     made = instruction(

@@ -50,6 +50,10 @@ _REDUCTIONS_OF = {
 """Element type -> supported reductions."""
 
 
+ROWS = 4
+"""Rows that one instruction of mode gather4 or scatter4 moves."""
+
+
 class TmaMap(NamedTuple):
     """Static part of a tensor map.
 
@@ -63,6 +67,7 @@ class TmaMap(NamedTuple):
         l2: minimum size of a fetch into L2 in bytes.
         reduction: the reduction of a reduce atom.
         cta_group: 2 for a load that may signal the mbarrier of the even block of its pair, else 1.
+        mode: "gather4" or "scatter4" if the instruction moves four rows of one box each, else "".
     """
 
     element: Attribute
@@ -74,6 +79,7 @@ class TmaMap(NamedTuple):
     l2: int = 128
     reduction: str = ""
     cta_group: int = 1
+    mode: str = ""
 
     @property
     def rank(self) -> int:
@@ -81,8 +87,15 @@ class TmaMap(NamedTuple):
         return len(self.box)
 
     @property
+    def coordinates(self) -> int:
+        """Number of coordinates of the instruction: one per dimension, but four in dimension 1 for rows by index."""
+        return self.rank + ROWS - 1 if self.mode else self.rank
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """Number of elements that one instruction moves along each dimension."""
+        if self.mode:
+            return (self.box[0], ROWS)
         return tuple([-(-b // s) for b, s in zip(self.box, self.strides)])
 
     @property
@@ -105,8 +118,11 @@ class TmaMap(NamedTuple):
 
     @property
     def smem_alignment(self) -> int:
-        """Required alignment of a tile in shared memory, in bytes: 128, or the period of the swizzle."""
-        return max(128, 8 * self.swizzle)
+        """Required alignment of a tile in shared memory, in bytes: 128, or the period of the swizzle.
+
+        Four rows by index are half a period, so two such tiles share one.
+        """
+        return max(128, (ROWS if self.mode else 8) * self.swizzle)
 
     @property
     def spatial(self) -> int:
@@ -140,6 +156,11 @@ def check_map(m: TmaMap) -> None:
     except ArchError as e:
         raise AlgebraError(str(e)) from None
     _check_group(m)
+    if m.mode and (m.rank != 2 or m.box[1] != 1 or m.element_strides):
+        raise AlgebraError(
+            f"the box of mode {m.mode} is {payload_text(m.box)}; it must be (columns, 1), without element strides: "
+            f"one instruction moves {ROWS} rows of it"
+        )
     if m.reduction:
         check_reduction(m.element, m.reduction)
 
@@ -200,6 +221,11 @@ class Im2colMap(NamedTuple):
     def rank(self) -> int:
         """Number of dimensions of the map."""
         return len(self.lower) + 2
+
+    @property
+    def coordinates(self) -> int:
+        """Number of coordinates of the instruction, one per dimension."""
+        return self.rank
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -336,7 +362,13 @@ def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box
     pixels = cast("TmaAtomType | Im2colAtomType", atom).data
     tile, here = _tile(pixels, coords, smem)
     if isinstance(pixels, TmaMap):
-        return _boxes(pixels, tile, here, pixels.counts, pixels.strides)
+        found = _boxes(pixels, tile, here, pixels.counts, pixels.strides)
+        if pixels.mode and any(box.coords[1] for box in found):
+            raise AlgebraError(
+                f"the tile is {payload_text(coords.layout)}; it must have {ROWS} rows, one per row index of "
+                f"{pixels.mode}"
+            )
+        return found
     found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
     if any(box.coords[1] for box in found):
         raise AlgebraError(
@@ -399,7 +431,7 @@ def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> t
         raise AlgebraError(f"smem has elements {smem.element}; the tensor map needs {m.element}")
     if width != m.swizzle:
         raise AlgebraError(f"smem has a swizzle of {width} bytes ({smem}); the tensor map needs {m.swizzle}")
-    check_alignment(m, smem.alignment, str(smem))
+    check_alignment(m, smem.alignment, str(smem), isinstance(smem.layout, ComposedLayout))
     bits = element_bits(m.element)
     if divisibility(inner) * bits % (8 * m.smem_alignment):
         raise AlgebraError(
@@ -422,13 +454,18 @@ def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> t
     return coords.layout, layout
 
 
-def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str) -> None:
-    """Raise AlgebraError unless shared memory with this alignment in bytes can hold a tile of the map."""
-    if alignment % m.smem_alignment:
-        why = f"the period of its {m.swizzle}-byte swizzle" if m.swizzle else "as TMA requires"
+def check_alignment(m: TmaMap | Im2colMap, alignment: int, shown: str, by_offset: bool = False) -> None:
+    """Raise AlgebraError unless shared memory with this alignment in bytes can hold a tile of the map.
+
+    ``by_offset`` is True if the swizzle acts on offsets from the pointer, which must then begin a period.
+    """
+    needed = max(128, 8 * m.swizzle) if by_offset else m.smem_alignment
+    if alignment % needed:
+        period = "the period" if needed == 8 * m.swizzle else "half the period"
+        why = f"{period} of its {m.swizzle}-byte swizzle" if m.swizzle else "as TMA requires"
         raise AlgebraError(
-            f"smem is aligned to {alignment} bytes ({shown}); it must be aligned to {m.smem_alignment}, "
-            f"{why}; write align<{m.smem_alignment}>"
+            f"smem is aligned to {alignment} bytes ({shown}); it must be aligned to {needed}, {why}; "
+            f"write align<{needed}>"
         )
 
 
@@ -465,6 +502,13 @@ class TensorMapAtomType(Data[MapT], CopyAtomType):
     def fields(self) -> tuple[str, ...]:
         return ("tma_bar", "multicast_mask", "cache_hint", "pred") if self.LOADS else ("cache_hint", "pred")
 
+    def takes_numbers(self, value: Attribute, count: int) -> bool:
+        """Return True for a coordinate of ``count`` numbers, each static or of the kernel."""
+        if not isinstance(value, CoordType):
+            return False
+        leaves = value.data if isinstance(value.data, tuple) else (value.data,)
+        return len(leaves) == count and all(isinstance(x, int | Dyn) for x in leaves)
+
     def check_copy(self, operand_types: Sequence[Attribute]) -> None:
         check_copy([self, *operand_types[1:]])
 
@@ -493,7 +537,7 @@ class TensorMapAtomType(Data[MapT], CopyAtomType):
                 parser.parse_punctuation("=")
                 if word in _TUPLES:
                     given[word] = tuple(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_integer))
-                elif word == "oob":
+                elif word in ("oob", "mode"):
                     given[word] = parser.parse_identifier()
                 else:
                     given[word] = parser.parse_integer(allow_boolean=False)
@@ -545,6 +589,8 @@ class TmaAtomType(TensorMapAtomType[TmaMap]):
 
     NEEDED = ("box",)
     OPTIONAL = ("swizzle", "interleave", "element_strides", "oob", "l2")
+    MODE: ClassVar[str] = ""
+    """Mode in which four rows by index are moved; empty if the atom has none."""
 
     @classmethod
     def build(cls, given: Mapping[str, Any]) -> TmaMap:
@@ -554,7 +600,17 @@ class TmaAtomType(TensorMapAtomType[TmaMap]):
 
     @classmethod
     def check(cls, m: TmaMap) -> None:
+        if m.mode not in ("", cls.MODE):
+            allowed = f"use {cls.MODE}, or none" if cls.MODE else "it has none"
+            raise AlgebraError(f"the mode of {cls.name} is {m.mode}; {allowed}")
         check_map(m)
+
+    def fields(self) -> tuple[str, ...]:
+        first, *others = super().fields()
+        return (first, "rows", *others) if self.data.mode else (first, *others)
+
+    def takes(self, field: str, value: Attribute) -> bool:
+        return self.takes_numbers(value, ROWS) if field == "rows" else super().takes(field, value)
 
     def values(self) -> int:
         return self.data.elements
@@ -563,27 +619,34 @@ class TmaAtomType(TensorMapAtomType[TmaMap]):
 @irdl_attr_definition
 class TmaLoadType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32] [, element_strides
-    = (…)] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2]>``: load of one box from global to shared memory.
+    = (…)] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2] [, mode = gather4]>``: load of one box from global to
+    shared memory.
 
-    With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair, also for the odd one.
+    With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair, also for the odd one. With
+    ``mode = gather4`` the box is (columns, 1), and one instruction loads four rows by index.
 
-    Fields: ``tma_bar`` (the mbarrier that counts the bytes; required), ``multicast_mask``, ``cache_hint``, ``pred``.
+    Fields: ``tma_bar`` (the mbarrier that counts the bytes; required), ``rows`` (of gather4; required),
+    ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load"
     LOADS = True
-    OPTIONAL = (*TmaAtomType.OPTIONAL, "cta_group")
+    OPTIONAL = (*TmaAtomType.OPTIONAL, "cta_group", "mode")
+    MODE = "gather4"
 
 
 @irdl_attr_definition
 class TmaStoreType(TmaAtomType):
-    """``!cute_nvgpu.atom.tma_store<T, box = (64, 128), …>``: store of one box from shared to global memory, in a bulk
-    group.
+    """``!cute_nvgpu.atom.tma_store<T, box = (64, 128), … [, mode = scatter4]>``: store of one box from shared to global
+    memory, in a bulk group. With ``mode = scatter4`` the box is (columns, 1), and one instruction stores four rows by
+    index.
 
-    Fields: ``cache_hint``, ``pred``.
+    Fields: ``rows`` (of scatter4; required), ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_store"
+    OPTIONAL = (*TmaAtomType.OPTIONAL, "mode")
+    MODE = "scatter4"
 
 
 @irdl_attr_definition
@@ -626,12 +689,9 @@ class Im2colAtomType(TensorMapAtomType[Im2colMap]):
         return (first, "im2col_offsets", *others) if self.LOADS else (first, *others)
 
     def takes(self, field: str, value: Attribute) -> bool:
-        if field != "im2col_offsets":
-            return super().takes(field, value)
-        if not isinstance(value, CoordType):
-            return False
-        leaves = value.data if isinstance(value.data, tuple) else (value.data,)
-        return len(leaves) == self.data.spatial and all(isinstance(x, int | Dyn) for x in leaves)
+        return (
+            self.takes_numbers(value, self.data.spatial) if field == "im2col_offsets" else super().takes(field, value)
+        )
 
     def values(self) -> int:
         return self.data.channels * self.data.pixels

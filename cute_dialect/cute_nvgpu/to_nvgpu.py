@@ -438,6 +438,8 @@ def tma_obstacle(t: TmaAtomType) -> str:
         return f"nvgpu.tensormap.descriptor with a swizzle has rows of 128 bytes, not {inner}"
     if any(s != 1 for s in m.strides):
         return "nvgpu.tensormap.descriptor has no element strides"
+    if m.mode:
+        return f"nvgpu's TMA ops have no mode {m.mode}"
     if m.cta_group == 2:
         return "nvgpu.tma.async.load signals mbarriers of the own block only"
     return ""

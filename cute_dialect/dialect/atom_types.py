@@ -26,6 +26,7 @@ from cute_dialect.dialect.memory_types import is_barrier, parse_layout_string
 FIELDS: Mapping[str, str] = {
     "tma_bar": "a !cute.ptr<i64, smem>",
     "im2col_offsets": "a !cute.coord with one offset per spatial dimension",
+    "rows": "a !cute.coord of four row indices",
     "multicast_mask": "i16",
     "cache_hint": "i64",
     "pred": "i1",

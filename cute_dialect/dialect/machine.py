@@ -133,6 +133,8 @@ class AtomSetValueOp(MachineOp):
     * ``cache_hint``: i64, an L2 cache policy.
     * ``pred``: i1. If false, the copy does nothing.
     * ``im2col_offsets``: a coordinate (W first) that is added to all pixels of an im2col load. The default is 0.
+    * ``rows``: a coordinate of the four row indices of a gather4 load or a scatter4 store, relative to the tile's first
+      row. Such a copy requires it.
 
     The atom may be the atom of a tiled copy. A copy uses the values set in its own function, between the creation of
     the atom and the copy.

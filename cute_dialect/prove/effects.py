@@ -221,7 +221,8 @@ def _load(op: Operation) -> None:
     if enum_word(attr_of(op, "group")):
         raise NotProved("a TMA load for a pair of blocks is not modelled", op)
     if enum_word(attr_of(op, "mode")) not in ("", "tile"):
-        raise NotProved("an im2col TMA load is not modelled", op)
+        mode = enum_word(attr_of(op, "mode")).removeprefix("tile_")
+        raise NotProved(f"a TMA load of mode {mode} is not modelled", op)
 
 
 def _bulk_store(op: Operation) -> None:
@@ -232,6 +233,8 @@ def _bulk_store(op: Operation) -> None:
 def _store(op: Operation) -> None:
     if any(segment_sizes(op)[4:]):
         raise NotProved("a predicated TMA store is not modelled", op)
+    if enum_word(attr_of(op, "mode")) == "tile_scatter4":
+        raise NotProved("a TMA store of mode scatter4 is not modelled", op)
 
 
 def _plain_matrix(op: Operation) -> None:

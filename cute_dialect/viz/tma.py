@@ -93,6 +93,8 @@ def tma_box(x: Any) -> TmaBox:
         raise DrawingError(f"draw_tma needs a TMA atom from make_tiled_tma_atom, got {x!r}")
     m = getattr(x, "type", x).data
     notes = [f"reduction: {m.reduction}"] if getattr(m, "reduction", "") else []
+    if getattr(m, "mode", ""):
+        notes.append(f"{m.mode}: four rows by index, each of {m.box[0]} elements")
     if _has_columns(m):
         notes.insert(0, "columns of pixels (im2col): dimension 0 are channels, dimension 1 pixels")
         corners = f"base pixels from {m.lower} to {m.upper} of the tensor's corners"

@@ -258,3 +258,70 @@ func.func @f(%a: !load, %p: i1) {
 //     ^
   return
 }
+
+// -----
+
+// expected-error @below {{the box of mode gather4 is (64,8); it must be (columns, 1), without element strides: one instruction moves 4 rows of it}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 8), mode = gather4>)
+
+// -----
+
+// expected-error @below {{the mode of cute_nvgpu.atom.tma_load is scatter4; use gather4, or none}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 1), mode = scatter4>)
+
+// -----
+
+!g = !cute.memref<f16, gmem, "(?,?,?):(?{div=8},?{div=8},1)">
+func.func @f(%g: !g) {
+  %l = cute.static : !cute.layout<"(1,4,64):(256,64,1)">
+  %t = cute.static : !cute.tile<"[1:1;4:1;64:1]">
+  // expected-error @below {{'cute_nvgpu.make_tma_load' op mode gather4 moves 4 rows of a matrix; this tile has boxes of (64,4,1) elements (contiguous first), multicast = 1; use a tile of 4 rows of a matrix whose rows are contiguous, and multicast = 1}}
+  %a, %x = cute_nvgpu.make_tma_load(%g, %l, %t) {mode = gather4} : (!g, !cute.layout<"(1,4,64):(256,64,1)">, !cute.tile<"[1:1;4:1;64:1]">) -> (!cute_nvgpu.atom.tma_load<f16, box = (64, 1), mode = gather4>, !cute.coord_tensor<"(0,0,0)", "(?,?,?):(1@2,1@1,1@0)">)
+//         ^
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 1), mode = gather4>
+func.func @f(%m: !load, %a: i32, %s: !cute.ptr<f16, smem, align<128>>, %bar: !cute.ptr<i64, smem>) {
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op the number of operands after the map is 4; pass 5 coordinates and shared memory}}
+  "cute_nvgpu.arch.tma_load"(%m, %a, %a, %s, %bar) : (!load, i32, i32, !cute.ptr<f16, smem, align<128>>, !cute.ptr<i64, smem>) -> ()
+//^
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 1), mode = gather4>
+func.func @f(%m: !load) {
+  %c = cute.static : !cute.coord<"(1,2)">
+  // expected-error @below {{'cute.atom.set_value' op operand #1 must be a !cute.coord of four row indices for rows, got !cute.coord<"(1,2)">}}
+  %a = cute.atom.set_value(%m, %c) {field = rows} : (!load, !cute.coord<"(1,2)">) -> !load
+//     ^
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 1), mode = gather4>
+!tile = !cute.coord_tensor<"(0,0)", "(8,64):(1@1,1@0)">
+!s = !cute.memref<f16, smem, align<128>, "(8,64):(64,1)">
+func.func @f(%m: !load, %x: !tile, %s: !s) {
+  // expected-error @below {{'cute.copy' op the tile is (8,64):(1@1,1@0); it must have 4 rows, one per row index of gather4}}
+  cute.copy(%m, %x, %s) : (!load, !tile, !s) -> ()
+//^
+  return
+}
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f16, box = (64, 1), swizzle = 128, mode = gather4>
+!tile = !cute.coord_tensor<"(0,0)", "(4,64):(1@1,1@0)">
+!s = !cute.memref<f16, smem, align<128>, S<3,4,3>, "(4,64):(64,1)">
+func.func @f(%m: !load, %x: !tile, %s: !s) {
+  // expected-error @below {{smem is aligned to 128 bytes (!cute.memref<f16, smem, align<128>, S<3,4,3>, "(4,64):(64,1)">); it must be aligned to 512, half the period of its 128-byte swizzle; write align<512>}}
+  cute.copy(%m, %x, %s) : (!load, !tile, !s) -> ()
+//^
+  return
+}

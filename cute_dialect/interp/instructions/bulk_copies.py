@@ -52,6 +52,7 @@ class Copies:
         self.coordinates: list[int] = []
         self.offsets: list[int] = []
         self.columns = False  # True for im2col, whose boxes are columns of pixels
+        self.by_row = False  # True for gather4 and scatter4, whose coordinates are a column and four rows
         self.is_pair = False  # True for cta_group::2, whose mbarrier may be in either block of the pair
         self.signals_leader = False  # True if the mbarrier is that of the even block of the pair
         c.fn.needs_warp.append("an asynchronous copy")
@@ -79,12 +80,16 @@ def operand(R: Regs, slot: int, lane: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _decoded(raw: bytes) -> TensorMap:
-    return TensorMap.decode(raw)
+def _decoded(raw: bytes, by_row: bool) -> TensorMap:
+    found = TensorMap.decode(raw)
+    return found.rows_by_index if by_row else found
 
 
-def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
-    """Return the tensor map at a generic address, and the buffer of its tensor."""
+def tensor_map(g: Group, address: int, lane: int, by_row: bool = False) -> tuple[TensorMap, Buffer]:
+    """Return the tensor map at a generic address, and the buffer of its tensor.
+
+    `by_row` is True for a copy of mode gather4 or scatter4.
+    """
     holder = g.memory.find(address)
     if holder is None or address + MAP_BYTES > holder.base + holder.size:
         raise Fault("tma", "no tensor map of 128 bytes is at this address", lane, address)
@@ -92,7 +97,7 @@ def tensor_map(g: Group, address: int, lane: int) -> tuple[TensorMap, Buffer]:
         raise Fault("misaligned", "a tensor map must be aligned to 64 bytes", lane, address)
     off = address - holder.base
     try:
-        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes())
+        tm = _decoded(holder.data[off : off + MAP_BYTES].tobytes(), by_row)
     except ValueError as e:
         raise Fault("tma", f"{e}, got other bytes in {holder.name}", lane, address) from None
     if g.machine.monitor is not None:
@@ -153,7 +158,7 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
 
     def step(R: Regs, g: Group) -> None:
         for lane in active(g, R, k.predicate):
-            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane, k.by_row)
             if c.program.algebra is not None:
                 tm = _over_algebra(c.program.algebra, tm, lane)
             at = [operand(R, s, lane) for s in k.coordinates]
@@ -186,7 +191,7 @@ def _over_algebra(algebra: Algebra, tm: TensorMap, lane: int) -> TensorMap:
 
 
 def _check_coordinates(tm: TensorMap, at: Sequence[int], lane: int) -> None:
-    if len(at) != tm.rank:
+    if len(at) != tm.coordinates:
         raise Fault("tma", f"the tensor map has {tm.rank} dimensions, got {len(at)} coordinates", lane)
 
 
@@ -313,8 +318,9 @@ def _tensor_load(c: FnCompiler, op: Operation) -> None:
     k.is_pair = "cta_2" in str(attr_of(op, "group"))
     k.signals_leader = k.is_pair and clears_parity(op.operands[1 + sizes[1] + sizes[2]])
     mode = enum_word(attr_of(op, "mode")) or "tile"
-    if mode not in ("tile", "im2col"):
-        raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile or im2col")
+    if mode not in ("tile", "im2col", "tile_gather4"):
+        raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile, tile_gather4 or im2col")
+    k.by_row = mode == "tile_gather4"
     emit_tensor_load(op, k)
 
 
@@ -448,9 +454,11 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
 
     def step(R: Regs, g: Group) -> None:
         for lane in active(g, R, k.predicate):
-            tm, buf = tensor_map(g, operand(R, k.map, lane), lane)
+            tm, buf = tensor_map(g, operand(R, k.map, lane), lane, k.by_row)
             at = [operand(R, s, lane) for s in k.coordinates]
             _check_coordinates(tm, at, lane)
+            if k.by_row:
+                _check_stored_rows(tm, at, lane)
             if bool(tm.pixels) != k.columns:
                 what = "an im2col" if tm.pixels else "a tiled"
                 raise Fault("tma", f"{what} tensor map needs a store of the same mode", lane)
@@ -470,6 +478,22 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             _issue_store(g, lane, info, n, *_store_steps(g, tm, buf, at, block, offset, n, combine, c.program.algebra))
 
     c.emit(op, step, pure=False)
+
+
+def _check_stored_rows(tm: TensorMap, at: list[int], lane: int) -> None:
+    """Check the coordinates of a scatter4 store.
+
+    A GPU stops with an illegal instruction if one is negative (Triton, tutorial "Native TMA Gather and Scatter"). The
+    order of four rows of one store is not documented.
+    """
+    if min(at) < 0:
+        raise Fault("tma", f"coordinates of a scatter4 store must not be negative, got {tuple(at)}", lane)
+    inside = [row for row in at[1:] if row < tm.extents[1]]
+    for row in inside:
+        if inside.count(row) > 1:
+            raise Fault(
+                "tma", f"a scatter4 store writes row {row} twice, in an undefined order; use each row once", lane
+            )
 
 
 def _check_source(g: Group, lane: int, tm: TensorMap, buf: Buffer, at: list[int], block: Block, offset: int) -> None:
@@ -554,16 +578,15 @@ def _tensor_store(c: FnCompiler, op: Operation) -> None:
     k.coordinates = slots[2 : 2 + sizes[2]]
     if len(sizes) > 4 and sizes[4]:
         k.predicate = slots[-1]
-    k.columns = _columns(op)
+    _set_mode(op, k)
     emit_tensor_store(op, k, "")
 
 
-def _columns(op: Operation) -> bool:
-    """Return True if a store has mode im2col."""
+def _set_mode(op: Operation, k: Copies) -> None:
+    """Set the mode of a store or reduction: tile, scatter4 or im2col."""
     mode = enum_word(attr_of(op, "mode")) or "tile"
-    if mode not in ("tile", "im2col"):
-        raise InterpError("unsupported", f"TMA store mode {mode} is not supported; use tile or im2col")
-    return mode == "im2col"
+    k.columns = mode == "im2col"
+    k.by_row = mode == "tile_scatter4"
 
 
 def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
@@ -572,7 +595,7 @@ def _tensor_reduce(c: FnCompiler, op: Operation) -> None:
     k = Copies(c)
     k.map, k.shared = slots[:2]
     k.coordinates = slots[2 : 2 + sizes[2]]
-    k.columns = _columns(op)
+    _set_mode(op, k)
     kind = enum_word(attr_of(op, "redKind"))
     emit_tensor_store(op, k, {"_and": "and", "_or": "or", "_xor": "xor"}.get(kind, kind))
 
@@ -733,6 +756,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
     k.coordinates = [text.slot(p) for p in parts[1].strip().strip("{}").split(",")]
     if not load:
         k.columns = "im2col" in s.opcode
+        k.by_row = ".tile::scatter4" in s.opcode
         k.shared = text.plain_address(s.operands[1])
         emit_tensor_store(text.op, k, combine[1] if combine else "")
         return
@@ -740,6 +764,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
     k.bar = text.plain_address(s.operands[2])
     rest = list(s.operands[3:])
     k.is_pair = "cta_group::2" in s.opcode
+    k.by_row = ".tile::gather4" in s.opcode
     bar = re.fullmatch(r"\[\s*\$(\d+)\s*\]", s.operands[2])
     k.signals_leader = k.is_pair and bar is not None and clears_parity(text.op.operands[int(bar[1]) - text.outputs])
     if "im2col" in s.opcode:

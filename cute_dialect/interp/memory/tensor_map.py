@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cute_dialect.interp.values import Array
 
 MAGIC = b"cuteTMap"
+ROWS = 4  # Rows that one copy of mode gather4 or scatter4 moves.
 MAP_BYTES = 128
 ELEMENTS = (
     "f64",
@@ -113,6 +114,8 @@ class TensorMap:
     - box: elements per dimension that one copy covers; element_strides: every n-th of them is copied
     - swizzle: 0, 32, 64 or 128 bytes; oob_fill: "zero" or "nan"
     - pixels, lower, upper: for im2col, with `box` = (channels,). The corners of the box of base pixels, W first
+    - by_row: True for a copy of mode gather4 or scatter4, whose coordinates are a column and four rows. The instruction
+      selects this; the 128 bytes do not contain it
     - address: of the tensor in the interpreter's memory; pointer: the array, for a map that is an argument
 
     >>> m = TensorMap("f16", (64, 256), (128,), (64, 128), swizzle=128)
@@ -130,6 +133,7 @@ class TensorMap:
     pixels: int = 0
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
+    by_row: bool = False
     address: int = 0
     pointer: Pointer | None = None
     name: str = ""
@@ -154,9 +158,8 @@ class TensorMap:
             pixels,
             tuple(getattr(spec, "lower", ())),
             tuple(getattr(spec, "upper", ())),
-            0,
-            pointer,
-            name,
+            pointer=pointer,
+            name=name,
         )
 
     @property
@@ -175,15 +178,37 @@ class TensorMap:
         return self.element_strides or (1,) * self.rank
 
     @property
+    def coordinates(self) -> int:
+        """Number of coordinates of a copy."""
+        return 1 + ROWS if self.by_row else self.rank
+
+    @property
+    def rows_by_index(self) -> TensorMap:
+        """The same map for a copy of four rows by index. Raises Fault if it does not have boxes of one row."""
+        if self.rank != 2 or self.pixels or self.box[1] != 1:
+            raise Fault(
+                "tma",
+                f"gather4 and scatter4 need a tensor map of 2 dimensions with boxes of one row, got {self.text}",
+            )
+        return replace(self, by_row=True)
+
+    @property
     def per_byte(self) -> int:
         """Elements per byte: 2 if they have 4 bits, else 1."""
         return 2 if self.element in _PACKED else 1
+
+    @property
+    def in_lines(self) -> bool:
+        """True if a copy has one region per line of shared memory: a pixel of im2col, or a row by index."""
+        return bool(self.pixels) or self.by_row
 
     @property
     def counts(self) -> tuple[int, ...]:
         """Elements, or pairs of 4-bit elements, that one copy moves along each dimension, innermost first."""
         if self.pixels:
             return (self.box[0], self.pixels)
+        if self.by_row:
+            return (self.box[0] // self.per_byte, ROWS)
         first, *others = self.box
         return tuple([-(-b // s) for b, s in zip((first // self.per_byte, *others), self.steps)])
 
@@ -240,7 +265,7 @@ class TensorMap:
             fields[1] if im2col else 0,
             corners[:spatial],
             corners[3 : 3 + spatial],
-            address,
+            address=address,
         )
 
     def at(self, address: int) -> TensorMap:
@@ -250,9 +275,11 @@ class TensorMap:
     # -- global side ------------------------------------------------------------------------------------------------
 
     def regions(self, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> list[Region]:
-        """Return the regions of a copy at these coordinates (innermost first): one box, or one per im2col pixel."""
-        if len(coordinates) != self.rank:
-            raise Fault("tma", f"the tensor map has {self.rank} dimensions, got {len(coordinates)} coordinates")
+        """Return the regions of a copy at these coordinates (innermost first): one box, or one per im2col pixel or row
+        by index.
+        """
+        if len(coordinates) != self.coordinates:
+            raise Fault("tma", f"the copy needs {self.coordinates} coordinates, got {len(coordinates)}")
         inner = int(coordinates[0])
         first = inner * self.element_bytes // self.per_byte
         if first % 16 or inner % self.per_byte:  # The GPU stops with an illegal instruction (observed on an H200).
@@ -260,6 +287,9 @@ class TensorMap:
             raise Fault("misaligned", f"the first coordinate of a box must be a multiple of 16 bytes, got {what}")
         if self.pixels:
             return self._columns(coordinates, offsets)
+        if self.by_row:
+            line = (inner // self.per_byte, self.counts[0], 1)
+            return [Region((line, (int(row), 1, 1)), i) for i, row in enumerate(coordinates[1:])]
         at = (inner // self.per_byte, *coordinates[1:])
         return [Region(tuple([(int(c), n, s) for c, n, s in zip(at, self.counts, self.steps)]), 0)]
 
@@ -342,7 +372,7 @@ class TensorMap:
         for region in self.regions(coordinates, offsets):
             got = self._window(region, buf)
             if got is not None:
-                if self.pixels:
+                if self.in_lines:
                     out[region.row, got[0][-1]] = got[1].reshape(-1)
                 else:
                     out[got[0]] = got[1]
@@ -372,7 +402,7 @@ class TensorMap:
             if got is None:
                 continue
             where, view = got
-            part = box[region.row, where[-1]].reshape(view.shape) if self.pixels else box[where]
+            part = box[region.row, where[-1]].reshape(view.shape) if self.in_lines else box[where]
             view[...] = part if not combine else combined(self.element, view, part, combine, algebra)
         if buf.written is not None or buf.contents is not None:
             at = self.touched(buf, coordinates, offsets, stored=True)
@@ -385,7 +415,7 @@ class TensorMap:
             got = self._window(region, buf)
             if got is not None:
                 where = got[0]
-                out[(region.row, where[-1]) if self.pixels else where] = True
+                out[(region.row, where[-1]) if self.in_lines else where] = True
         return np.repeat(out.reshape(-1), self.element_bytes)
 
     def touched(
@@ -416,7 +446,10 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class Region:
-    """A box of elements: (first coordinate, count, step) per dimension, innermost first; `row`: im2col pixel."""
+    """A box of elements: (first coordinate, count, step) per dimension, innermost first.
+
+    `row` is the number of the im2col pixel or of the row by index.
+    """
 
     spans: tuple[tuple[int, int, int], ...]
     row: int

@@ -320,7 +320,9 @@ def field_value(field: str, value: Any, what: str) -> SSAValue:
     """Return the SSA value for a field of an atom."""
     if field == "tma_bar":
         return pointer(value, f"the barrier of {what}", "i64", tuple(space for space in AddressSpace if space.shared))
-    if field == "im2col_offsets":
+    if field == "rows" and not (isinstance(value, tuple | list) and len(value) == 4):
+        raise KernelTypeError("F254", f"{what}: rows must be a tuple of four row indices, got {value!r}")
+    if field in ("im2col_offsets", "rows"):
         return to_ssa(value, "coord")
     kinds = {"multicast_mask": Int16, "cache_hint": Int64, "pred": Boolean}
     if field not in kinds:
@@ -377,6 +379,7 @@ def copy(
     mcast_mask: Int | None = None,
     cache_policy: Int | None = None,
     im2col_offsets: Sequence[Int] | None = None,
+    rows: Sequence[Int] | None = None,
     tma_desc_ptr: Pointer | None = None,
     partial: bool = False,
     unroll_factor: int | None = None,
@@ -397,6 +400,7 @@ def copy(
         mcast_mask: the blocks of the cluster that a multicast load writes to, one bit per block.
         cache_policy: an L2 cache policy.
         im2col_offsets: the filter-tap offsets of an im2col load, W first.
+        rows: the four row indices of a gather4 load or a scatter4 store, relative to the tile's first row.
         tma_desc_ptr: the address of the tensor map that a TMA copy uses in place of the atom's.
         partial: allow accesses to be cut at the end of a tensor that the tile does not divide.
         unroll_factor: ignored; copies are always unrolled.
@@ -411,7 +415,9 @@ def copy(
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     found = _of_elements(found, source, destination)
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
-    state["im2col_offsets"] = im2col_offsets
+    state.update(im2col_offsets=im2col_offsets, rows=rows)
+    if getattr(found.op, "mode", "") and rows is None and "rows" not in dict(found.state):
+        raise KernelTypeError("F254", f"{what}: {found.op.name} needs rows, the indices of its four rows")
     shared_out = isinstance(atom, TiledCopy) and atom.size > 1  # Each thread of the tiled copy issues its own part.
     if found.type.ONE_THREAD and not shared_out and "pred" not in dict(found.state):
         state["pred"] = one_of_the_warp()

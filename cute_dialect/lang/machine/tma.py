@@ -135,6 +135,7 @@ def make_tiled_tma_atom(
         "multicast": num_multicast if num_multicast != 1 else None,
         "oob": oob if oob != "zero" else None, "reduction": getattr(op, "reduction_kind", None),
         "cta_group": 2 if getattr(getattr(op, "cta_group", None), "value", 1) == 2 else None,
+        "mode": getattr(op, "mode", None),
     }  # fmt: skip
     for name, value in given.items():
         if value is not None:
@@ -379,7 +380,13 @@ def prefetch_tile(atom: CopyAtom, coords: Any, what: str) -> None:
         raise KernelTypeError(
             "F254", f"{what}: the coordinates must cover one box ({atom.type.values()} elements), got {coords!r}"
         )
-    where = [Int32(x).ssa for x in coords.iterator]
+    first = coords.iterator
+    if atom.type.data.mode:
+        rows = dict(atom.state).get("rows")
+        if rows is None:
+            raise KernelTypeError("F254", f"{what}: needs the row indices", hint='atom.set("rows", (i, j, k, l))')
+        first = (first[0], *(first[1] + row for row in rows))
+    where = [Int32(x).ssa for x in first]
     in_kernel(what).op("cute_nvgpu.arch.tma_prefetch", [atom.ssa, *where])
 
 

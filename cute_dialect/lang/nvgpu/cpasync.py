@@ -23,6 +23,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import cute_dialect.lang as cute
+from cute_dialect.arch.targets import TCGEN05
 from cute_dialect.lang.machine.atoms import CopyOp
 from cute_dialect.lang.machine.tensor_memory import CtaGroup, group_number
 from cute_dialect.lang.machine.tma import MAP_BYTES, checked_map, map_of
@@ -53,7 +54,9 @@ __all__ = [
     "CopyBulkTensorIm2colS2GOp",
     "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp",
+    "CopyBulkTensorTileGather4G2SOp",
     "CopyBulkTensorTileS2GOp",
+    "CopyBulkTensorTileScatter4S2GOp",
     "CopyG2SOp",
     "CopyReduceBulkS2GOp",
     "CopyReduceBulkTensorIm2colS2GOp",
@@ -132,6 +135,38 @@ class CopyBulkTensorTileS2GOp(TmaOp):
     """
 
     direction: ClassVar[str] = "store"
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileGather4G2SOp(TmaOp):
+    """TMA load of four rows of a global matrix, by index, to shared memory, completed on an mbarrier.
+
+    A tile has four rows, and ``cute.copy(…, rows=(i, j, k, l))`` takes their indices. Rows outside the matrix are
+    filled. With ``cta_group`` ``tcgen05.CtaGroup.TWO`` the bytes count at the barrier of the even block of the pair.
+    """
+
+    cta_group: CtaGroup = CtaGroup.ONE
+    chip: ClassVar[str] = "sm_100"
+    direction: ClassVar[str] = "load"
+    mode: ClassVar[str] = "gather4"
+    multicast: ClassVar[bool | None] = False
+    needs_barrier: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        group_number(self.cta_group, self.name)
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorTileScatter4S2GOp(TmaOp):
+    """TMA store of four rows of shared memory to rows of a global matrix, by index, in a bulk group.
+
+    A tile has four rows, and ``cute.copy(…, rows=(i, j, k, l))`` takes their indices, which must differ. Rows past the
+    end of the matrix are dropped, so an index of at least the number of rows skips a row. Indices must not be negative.
+    """
+
+    chip: ClassVar[str] = TCGEN05
+    direction: ClassVar[str] = "store"
+    mode: ClassVar[str] = "scatter4"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,10 @@ def TILED():
     """Return a tiled copy of 32 threads."""
     return cute.make_tiled_copy_tv(ATOM(), cute.make_layout((4, 8)), cute.make_layout((2, 1)))
 
+
+# The cases define the same names again, and call functions with wrong arguments.
+# pyright: basic, reportRedeclaration=false, reportCallIssue=false, reportArgumentType=false
+
 # ===== an MMA atom of a copy
 trace(lambda x: cute.make_mma_atom(nvgpu.CopyUniversalOp()))
 #: KernelTypeError
@@ -188,7 +192,7 @@ trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #: atoms.py:1:17: error F162: TypeError: copy() got an unexpected keyword argument 'colour'
 #:     1 | trace(lambda x: cute.copy(ATOM(), x, x, colour=1))
 #:       |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: parameters: atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, tma_desc_ptr, partial, unroll_factor
+#: hint: parameters: atom, src, dst, pred, thread, tma_bar_ptr, mcast_mask, cache_policy, im2col_offsets, rows, tma_desc_ptr, partial, unroll_factor
 #: called from preamble.py:13:5  f(x)
 #: called from preamble.py:18:5  call(f, x).launch(grid=1, block=32)
 

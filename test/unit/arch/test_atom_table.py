@@ -182,6 +182,8 @@ def test_finding() -> None:
     assert find_tma("load", 4, im2col=True).name == "SM90_TMA_LOAD_IM2COL_4D"
     assert find_tma("reduce_add", 1).name == "SM90_TMA_REDUCE_ADD_1D"
     assert find_tma("prefetch", 3).name == "SM90_TMA_LOAD_PREFETCH_3D"
+    assert find_tma("load", 2, multicast=True, by_row=True).name == "SM100_TMA_LOAD_MULTICAST_2D_GATHER4"
+    assert find_tma("prefetch", 2, by_row=True).arch == find_tma("store", 2, by_row=True).arch
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--a-major m --b-major n --dtype bfloat16 --n 128", "200 x 128 x 192 bfloat16 on cpu: correct\n"),
         ("--tile 64,64 --m 128 --n 72", "128 x 72 x 192 float16 on cpu: correct\n"),
     ],
+    "gather_rows.py": [
+        (arguments, "round-robin: correct\nreverse: correct\nrandom: correct\nadversarial: correct\n")
+        for arguments in ("", "--rows 96 --columns 200")
+    ],
     "dynamic_tiles.py": [("", "round-robin: correct\nreverse: correct\nrandom: correct\nadversarial: correct\n")],
     "blackwell_gemm.py": [
         ("", "256 x 128 x 192 on cpu: correct\n"),
@@ -112,6 +116,7 @@ WITHOUT_DEVICE = (
     "call_from_c.py",
     "descriptors.py",
     "dynamic_tiles.py",
+    "gather_rows.py",
     "geforce_scaled_gemm.py",
     "layouts.py",
 )
