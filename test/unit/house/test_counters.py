@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 787,
-    "lines": 235_462,
+    "lines": 235_755,
     "# fmt: skip": 922,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
