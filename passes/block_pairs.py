@@ -25,7 +25,7 @@ Report = Callable[[str, Operation], None]
 """Reports an error at an op."""
 
 _ARCH = "cute_nvgpu.arch."
-_MMAS = tuple(f"{_ARCH}tcgen05_{n}" for n in ("mma", "scaled_mma", "mma_sp"))
+_MMAS = tuple(f"{_ARCH}tcgen05_{n}" for n in ("mma", "mma_ws", "scaled_mma", "mma_sp"))
 _GROUPED = tuple(f"{_ARCH}{n}" for n in ("tmem_alloc", "tmem_relinquish", "tmem_dealloc", "tcgen05_commit"))
 _COLUMNS = ALLOCATIONS[-1]
 

@@ -460,23 +460,22 @@ def source_layout(found: MmaAtom) -> Layout:
     return raw_layout(((16, 4), k), ((1, 32), 128))
 
 
-def fragment_layout(found: MmaAtom, operand: str, rest: IntTuple, lane: int, column: int) -> Layout:
+def fragment_layout(found: MmaAtom, tile: Layout, rest: IntTuple, lane: int, column: int) -> Layout:
     """Return the layout of several tiles of A, C or D in tensor memory, ``(V, Rest0, ...)`` -> element.
 
     Tiles of 64 rows fill the free lanes first, unless A is in tensor memory: then A and D have the same lanes.
 
     Args:
         found: the atom.
-        operand: "A", "C" or "D".
+        tile: position of one tile, ``-> lane + 128*column``, as :func:`accumulator_layout` returns it.
         rest: numbers of tiles.
         lane: distance of two lanes in elements.
         column: distance of two columns in elements.
 
     >>> atom = find_tcgen05("f16", 1, (64, 32, 16), ("f32", "f16", "f16"))
-    >>> fragment_layout(atom, "D", (2, 2), 65536, 1)
+    >>> fragment_layout(atom, accumulator_layout(atom), (2, 2), 65536, 1)
     Layout("(((16,4),32),2,2):(((65536,2097152),1),1048576,32)")
     """
-    tile = source_layout(found) if operand == "A" else accumulator_layout(found)
     step = 2 if found.source_a == AddressSpace.tmem and found.threads == 1 and found.shape_mnk[0] == 64 else 1
     tiles = raw_layout(rest, column_major(rest))
     if step != 1:

@@ -156,7 +156,7 @@ _TMEM_COPY = Family(
 _TCGEN05 = Family(
     "tcgen05",
     types={"tcgen05": _atoms("tcgen05_mma")},
-    ops={"tcgen05": _arch("tcgen05_mma", "tcgen05_scaled_mma", "tcgen05_commit", "tcgen05_fence")},
+    ops={"tcgen05": _arch("tcgen05_mma", "tcgen05_mma_ws", "tcgen05_scaled_mma", "tcgen05_commit", "tcgen05_fence")},
     to_base={"tcgen05": "tcgen05_lowering"},
     atoms="tcgen05_lowering",
     uses=("sync", "tiled_mma", "tmem", "wgmma"),

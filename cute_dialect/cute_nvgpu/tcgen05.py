@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType, i1, i8, i32
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType, i1, i8, i32, i64
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
 
@@ -32,6 +32,8 @@ from cute_dialect.arch.tcgen05 import (
     source_layout,
 )
 from cute_dialect.arch.tcgen05_descriptors import InstructionDescriptor, matrix_bits
+from cute_dialect.arch.tcgen05_ws import BUFFERS, find_tcgen05_ws
+from cute_dialect.arch.tcgen05_ws import accumulator_layout as ws_accumulator_layout
 from cute_dialect.arch.tmem import LANES, strides
 from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp, check_one_atom, descriptor_of
 from cute_dialect.cute_nvgpu.sync import Row, Words, i32_value, op_class
@@ -77,10 +79,11 @@ class Tcgen05AtomType(MmaAtomType):
             found = [f"A = {key.source_a}"] if key.source_a != AddressSpace.smem else []
             found += [f"major = ({', '.join(key.majors)})"] if key.majors != ("k", "k") else []
             found += ["saturate"] if key.saturate else []
+            found += ["ws"] if key.ws else []
             if found:
                 raise AtomError(
                     f"an MMA with block scales cannot have {' and '.join(found)}; A must be in shared memory, both "
-                    "operands k-major, and saturate is not available"
+                    "operands k-major, and saturate and ws are not available"
                 )
             return cls.scaled_row(key, types)
         kind = kind_of_types(types)
@@ -144,9 +147,14 @@ class Tcgen05AtomType(MmaAtomType):
     def tmem_layout(self, operand: str) -> Layout:
         """Return the layout of one instruction's tile of D, or of A, in tensor memory, in elements."""
         row = self.row
-        layout = source_layout(row) if operand == "A" else accumulator_layout(row)
+        layout = source_layout(row) if operand == "A" else self._accumulator
         lane, column = self._strides(operand)
         return compose(raw_layout((LANES, 1 << 16), (lane, column)), layout)
+
+    @property
+    def _accumulator(self) -> Layout:
+        """Position of the accumulator in tensor memory, (row, column) -> lane + 128*column."""
+        return ws_accumulator_layout(self.row) if self.data.ws else accumulator_layout(self.row)
 
     def _strides(self, operand: str) -> tuple[int, int]:
         """Return the distances of two lanes and of two columns of a tile, in elements. Elements of A are packed."""
@@ -158,7 +166,8 @@ class Tcgen05AtomType(MmaAtomType):
         held: Attribute = i8 if self._is_unpacked(operand) else element
         lane, column = self._strides(operand)
         assert isinstance(part.shape, tuple)
-        layout = fragment_layout(self.row, operand, part.shape[1:], lane, column)
+        tile = source_layout(self.row) if operand == "A" else self._accumulator
+        layout = fragment_layout(self.row, tile, part.shape[1:], lane, column)
         return MemRefType(MemRef(ptr(held, AddressSpace.tmem, 4), layout))
 
     def factors_of(self, operand: str) -> tuple[int, int]:
@@ -204,11 +213,13 @@ class Tcgen05AtomType(MmaAtomType):
 @irdl_attr_definition
 class Tcgen05MmaType(Tcgen05AtomType):
     """``!cute_nvgpu.atom.tcgen05_mma<MxNxK, (D,A,B,C), A = smem|tmem, major = (k|mn, k|mn) [, saturate] [, cta_group =
-    2] [, negate_a] [, negate_b] [, kind = K, sf = S, vec = V]>``
+    2] [, ws] [, negate_a] [, negate_b] [, kind = K, sf = S, vec = V]>``
 
     ``A`` and ``major`` are optional; the defaults are A in shared memory, and k-major for both operands. D is in tensor
     memory. With ``cta_group = 2`` a pair of blocks computes D, and M and N are those of the pair. Operands of 4 and 6
     bits are tensors of i8: of each 16 bytes, the first 8 or 12 hold 16 elements.
+
+    ``ws`` is the MMA that keeps B in a buffer (weight stationary), with M of 32, 64 or 128, and N of 64, 128 or 256.
 
     ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
     along K each. Operands of mxf4 and mxf4nvf4 are tensors of f4E2M1FN; ``tcgen05_scaled_mma`` also takes tensors of i8
@@ -216,6 +227,7 @@ class Tcgen05MmaType(Tcgen05AtomType):
     """
 
     name = "cute_nvgpu.atom.tcgen05_mma"
+    OPTIONS: ClassVar[frozenset[str]] = Tcgen05AtomType.OPTIONS | {"ws"}
 
     @staticmethod
     def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
@@ -228,6 +240,10 @@ class Tcgen05MmaType(Tcgen05AtomType):
 
     @staticmethod
     def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
+        if key.ws:
+            if key.cta_group != 1:
+                raise AtomError(f"cta_group is {key.cta_group}; one block executes an MMA with ws, use 1")
+            return find_tcgen05_ws(kind, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
         return find_tcgen05(kind, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
 
@@ -289,9 +305,11 @@ class Tcgen05MmaOp(MmaInstructionOp):
 
     def check_types(self) -> None:
         """Raise AlgebraError unless the operands and flags match the atom."""
-        scaled = self.properties["atom"]
-        if isinstance(scaled, Tcgen05MmaType) and scaled.has_scales:
-            raise AlgebraError(f"the atom {scaled} has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma")
+        given = self.properties["atom"]
+        if isinstance(given, Tcgen05MmaType) and given.has_scales:
+            raise AlgebraError(f"the atom {given} has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma")
+        if isinstance(given, Tcgen05MmaType) and given.data.ws:
+            raise AlgebraError(f"the atom {given} keeps B in a buffer; use cute_nvgpu.arch.tcgen05_mma_ws")
         super().check_types()
         atom, accumulate = self.properties["atom"], self.properties["accumulate"]
         assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
@@ -313,10 +331,65 @@ class Tcgen05MmaOp(MmaInstructionOp):
                 raise AlgebraError(f"property scale_d is {scale}; use 0 to 15 (i32)")
             if n and kind not in ("f16", "tf32"):
                 raise AlgebraError(f"property scale_d is {n}; kind {kind} does not scale D, use 0")
-        collector = self.properties.get("collector")
-        if collector is not None and not (isinstance(collector, StringAttr) and collector.data in _COLLECTORS):
-            known = ", ".join(f'"{c}"' for c in _COLLECTORS)
-            raise AlgebraError(f"property collector is {collector}; use one of {known}")
+        _check_collector(self)
+
+
+@cute_op
+class Tcgen05MmaWsOp(MmaInstructionOp):
+    """Issues one ``tcgen05.mma.ws``, which keeps B in a buffer: ``D = A * B + D`` if it accumulates, else ``D = A *
+    B``.
+
+    Syntax: ``cute_nvgpu.arch.tcgen05_mma_ws(%D, %A, %B [, %mask] [, %accumulate]) {accumulate = true, buffer = 0 : i32,
+    collector = "discard", atom = ATOM} : (D, A, B [, i64] [, i1]) -> ()``
+
+    One thread issues it. ``collector`` tells how collector buffer ``buffer``, 0 to 3, is used: ``fill`` keeps B for
+    ``use`` and ``lastuse``. ``%mask`` selects columns of B that count as zeros; with 0, none do.
+
+    Example:
+        cute_nvgpu.arch.tcgen05_mma_ws(%d, %a, %b) {accumulate = false, buffer = 1 : i32, collector = "fill", atom = !cute_nvgpu.atom.tcgen05_mma<32x64x16, (f32,f16,f16,f32), A = smem, major = (k, k), ws>} : (!cute.memref<f32, tmem, "(32,(16,4)):(65536,(1,2097152))">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(32,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tcgen05_mma_ws"
+    WRITES = "none"
+    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B")
+    FLAGS: ClassVar[int] = 2
+    d = operand_def(MemRefType)
+    a = operand_def(MemRefType)
+    b = operand_def(MemRefType)
+    rest = var_operand_def()
+    atom = prop_def(Tcgen05MmaType)
+    accumulate = prop_def(BoolAttr)
+    buffer = opt_prop_def(IntegerAttr)
+    collector = opt_prop_def(StringAttr)
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the operands and the use of the buffer match the atom."""
+        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
+        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
+        if not atom.data.ws:
+            raise AlgebraError(f"the atom {atom} keeps B in no buffer; use cute_nvgpu.arch.tcgen05_mma, or write ws")
+        super().check_types()
+        rest = list(self.operand_types[3:])
+        if rest and rest[0] == i64:
+            rest.pop(0)
+        if (rest and rest != [i1]) or (rest and not accumulate.value.data):
+            word = str(bool(accumulate.value.data)).lower()
+            raise AlgebraError(
+                f"the operands after B are {', '.join(map(str, self.operand_types[3:]))} and accumulate is {word}; use "
+                "a mask of columns (i64) and a flag (i1), each optional, in this order; a flag needs accumulate = true"
+            )
+        buffer = i32_value(self.properties.get("buffer", IntegerAttr(0, i32)))
+        if buffer not in range(BUFFERS):
+            raise AlgebraError(f"property buffer is {self.properties['buffer']}; use 0 to {BUFFERS - 1} (i32)")
+        _check_collector(self)
+
+
+def _check_collector(op: InstructionOp) -> None:
+    """Raise AlgebraError unless the property ``collector`` is absent or the name of a use of the buffer."""
+    collector = op.properties.get("collector")
+    if collector is not None and not (isinstance(collector, StringAttr) and collector.data in _COLLECTORS):
+        known = ", ".join(f'"{c}"' for c in _COLLECTORS)
+        raise AlgebraError(f"property collector is {collector}; use one of {known}")
 
 
 @cute_op

@@ -15,7 +15,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from cute_dialect.cute_nvgpu.sync import ArchOp, build, i32_value, op_of
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
-from cute_dialect.cute_nvgpu.tcgen05 import ROWS, Tcgen05AtomType, Tcgen05MmaOp, Tcgen05MmaType, Tcgen05ScaledMmaOp
+from cute_dialect.cute_nvgpu.tcgen05 import (
+    ROWS,
+    Tcgen05AtomType,
+    Tcgen05MmaOp,
+    Tcgen05MmaType,
+    Tcgen05MmaWsOp,
+    Tcgen05ScaledMmaOp,
+)
 from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, Tiles, row_of
 from cute_dialect.cute_nvgpu.tmem import OPS as TMEM_OPS
 from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call, tmem_address
@@ -37,7 +44,7 @@ def multiply(product: Product) -> None:
     """Lower a ``cute.gemm`` to one ``tcgen05_mma`` per instruction tile, or ``tcgen05_scaled_mma`` with factors."""
     check_accumulator(product)
     if "SFA" not in product.tiles:
-        multiply_by_warp_group(Tcgen05MmaOp, product)
+        multiply_by_warp_group(Tcgen05MmaWsOp if product.atom.data.ws else Tcgen05MmaOp, product)
         return
 
     multiply_by_warp_group(Tcgen05ScaledMmaOp, product, lambda m, n, k: scale_operands(product, m, n, k))
@@ -141,6 +148,22 @@ def _mma(low: Lowering, op: Operation) -> None:
     call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 
 
+def _mma_ws(low: Lowering, op: Operation) -> None:
+    atom, row = row_of(op)
+    assert isinstance(atom, Tcgen05MmaType)
+    d, a, b, *rest = op.operands
+    base, accumulate, collector = low.build, op.properties["accumulate"], op.properties.get("collector")
+    assert isinstance(accumulate, IntegerAttr)
+    has_flag = bool(rest) and rest[-1].type == i1
+    flag = low.value(rest.pop()) if has_flag else base.constant(int(bool(accumulate.value.data)), i1)
+    operands = [*addresses(low, atom, d, a, b), base.constant(atom.instruction(), i32), flag]
+    operands += [low.value(mask) for mask in rest]
+    use = COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"]
+    numbers = (int(row.emit["code"]), i32_value(op.properties.get("buffer")) or 0, use)
+    name = row.emit.intrinsic.removeprefix(PREFIX) + (".zero_col_mask" if rest else "")
+    call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
+
+
 def _scaled_mma(low: Lowering, op: Operation) -> None:
     atom, row = row_of(op)
     assert isinstance(atom, Tcgen05MmaType)
@@ -170,6 +193,7 @@ _LOWER: Mapping[str, Lower] = {"tcgen05_commit": _commit, "tcgen05_fence": _fenc
 TO_BASE: Mapping[str, Handler] = {
     **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},
     "cute_nvgpu.arch.tcgen05_mma": _mma,
+    "cute_nvgpu.arch.tcgen05_mma_ws": _mma_ws,
     "cute_nvgpu.arch.tcgen05_scaled_mma": _scaled_mma,
 }
 """Op name -> lowering function."""

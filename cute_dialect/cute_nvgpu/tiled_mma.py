@@ -91,6 +91,7 @@ class MmaKey(NamedTuple):
         sf: element type of scale factors, "f8E8M0FNU" or "ue4m3".
         vec: elements along K of a dense A that share a factor.
         cta_group: blocks that compute one tcgen05 MMA, 1 or 2.
+        ws: the tcgen05 MMA keeps B in a buffer (weight stationary).
     """
 
     shape: tuple[int, int, int]
@@ -105,6 +106,7 @@ class MmaKey(NamedTuple):
     sf: str = ""
     vec: int = 0
     cta_group: int = 1
+    ws: bool = False
 
 
 def element_name(element: Attribute) -> str:
@@ -121,7 +123,7 @@ class MmaAtomType(Data[MmaKey], AtomType):
 
     OPTIONS: ClassVar[frozenset[str]] = frozenset()
     """Options that may follow the types: a subset of ``A``, ``major``, ``saturate``, ``bit_op``, ``selector``,
-    ``negate``, ``kind``, ``sf``, ``vec``, ``cta_group``.
+    ``negate``, ``kind``, ``sf``, ``vec``, ``cta_group``, ``ws``.
     """
     SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.rmem)
     """Memories that may hold A."""
@@ -169,6 +171,8 @@ class MmaAtomType(Data[MmaKey], AtomType):
             return key._replace(majors=(a, b))
         if word == "saturate" and "saturate" in cls.OPTIONS:
             return key._replace(saturate=True)
+        if word == "ws" and "ws" in cls.OPTIONS:
+            return key._replace(ws=True)
         if word in ("xor", "and") and "bit_op" in cls.OPTIONS:
             return key._replace(bit_op=word)
         if word == "selector" and "selector" in cls.OPTIONS:
@@ -209,6 +213,8 @@ class MmaAtomType(Data[MmaKey], AtomType):
             printer.print_string(f", selector = {key.selector}")
         if key.cta_group != 1:
             printer.print_string(f", cta_group = {key.cta_group}")
+        if key.ws:
+            printer.print_string(", ws")
         for word, operand in _NEGATES.items():
             if operand in key.negate:
                 printer.print_string(f", {word}")

@@ -342,3 +342,62 @@ func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (64, 128), cta_group =
 
 // expected-error @below {{'cta_group' is not supported here; write one of box, swizzle, interleave, element_strides, oob, l2}}
 func.func private @f(!cute_nvgpu.atom.tma_store<f16, box = (64, 128), cta_group = 2>)
+
+// -----
+
+// expected-error @below {{the shape is 96x64x16; kind f16 with ws and A in smem needs M of 32 or 64 or 128, N of 64 or 128 or 256, and K of 16}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<96x64x16, (f32,f16,f16,f32), ws>)
+
+// -----
+
+// expected-error @below {{the shape is 32x64x16; kind f16 with ws and A in tmem needs M of 128, N of 64 or 128 or 256, and K of 16}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<32x64x16, (f32,f16,f16,f32), A = tmem, ws>)
+
+// -----
+
+// expected-error @below {{cta_group is 2; one block executes an MMA with ws, use 1}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), cta_group = 2, ws>)
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">
+!b = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">
+func.func @f(%d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{the atom !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), A = smem, major = (k, k), ws> keeps B in a buffer; use cute_nvgpu.arch.tcgen05_mma_ws}}
+  cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), ws>} : (!d, !a, !b) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">
+!b = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">
+func.func @f(%d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{the atom !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)> keeps B in no buffer; use cute_nvgpu.arch.tcgen05_mma, or write ws}}
+  cute_nvgpu.arch.tcgen05_mma_ws(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32)>} : (!d, !a, !b) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">
+!b = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">
+func.func @f(%d: !d, %a: !a, %b: !b, %x: i32) {
+  // expected-error @below {{the operands after B are i32 and accumulate is true; use a mask of columns (i64) and a flag (i1), each optional, in this order; a flag needs accumulate = true}}
+  cute_nvgpu.arch.tcgen05_mma_ws(%d, %a, %b, %x) {accumulate = true, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), ws>} : (!d, !a, !b, i32) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">
+!b = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">
+func.func @f(%d: !d, %a: !a, %b: !b) {
+  // expected-error @below {{property buffer is 4 : i32; use 0 to 3 (i32)}}
+  cute_nvgpu.arch.tcgen05_mma_ws(%d, %a, %b) {accumulate = false, buffer = 4 : i32, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), ws>} : (!d, !a, !b) -> ()
+  return
+}

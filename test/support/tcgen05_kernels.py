@@ -10,13 +10,14 @@ from xdsl.dialects.builtin import i8, i32
 from xdsl.ir import Attribute
 
 from cute_dialect.algebra.evaluation import evaluate
+from cute_dialect.algebra.layout import recast_layout
 from cute_dialect.algebra.leaf import Dyn
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.tiling import tile_to_shape
 from cute_dialect.algebra.trees import column_major
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Stride, Swizzle, layout_modes, raw_layout
 from cute_dialect.arch.descriptors import pointer_swizzle, smem_tile
-from cute_dialect.arch.tcgen05 import kind_of_types
+from cute_dialect.arch.tcgen05 import SCALED_KINDS, kind_of_types
 from cute_dialect.arch.tmem import strides
 from cute_dialect.cute_nvgpu.sparse import MakeFragmentEOp, PartitionShapeEOp
 from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType, Tcgen05MmaType
@@ -99,7 +100,9 @@ class Gemm:
         widths: swizzles of A and B, in bytes.
         load: shape and repetitions of the loads of the accumulator.
         negate: operands that are negated.
+        ws: the MMA keeps B in a buffer.
         sparse: A is sparse.  Its metadata are a matrix of the words of tensor memory, (128, columns).
+        scales: kind, type of the factors and elements along K that share one; their columns follow the metadata.
     """
 
     types: tuple[Attribute, Attribute, Attribute]
@@ -109,7 +112,9 @@ class Gemm:
     widths: tuple[int, int] = (128, 128)
     load: tuple[str, int] = ("32x32b", 8)
     negate: str = ""
+    ws: bool = False
     sparse: bool = False
+    scales: tuple[str, str, int] | None = None
 
     @property
     def depth(self) -> int:
@@ -121,8 +126,11 @@ class Gemm:
         """The atom."""
         d, a, b = self.types
         m, n, _ = self.shape
-        k = kind_of_types((str(d), str(a), str(b))).depth * (2 if self.sparse else 1)
+        kind, sf, vec = self.scales or ("", "", 0)
+        depth = next((x.depth for x in SCALED_KINDS if x.name == kind), 0)
+        k = (depth or kind_of_types((str(d), str(a), str(b))).depth) * (2 if self.sparse else 1)
         key = MmaKey((m, n, k), (d, a, b, d), AddressSpace.smem, self.majors, negate=self.negate)
+        key = key._replace(kind=kind, sf=sf, vec=vec, ws=self.ws)
         return Tcgen05MmaSpType(key) if self.sparse else Tcgen05MmaType(key)
 
     @property
@@ -143,6 +151,24 @@ class Gemm:
         return -(-self.shape[2] * atom.metadata_columns // 4) * 4 * self.tiles[0]
 
     @property
+    def factor_columns(self) -> int:
+        """Columns of tensor memory of the factors of A, of which there are as many for B."""
+        if self.scales is None:
+            return 0
+        return -(-self.shape[2] * self.atom.factors_of("SFA")[1] // 4) * 4
+
+    @property
+    def factors(self) -> MemRefType:
+        """The tensors SFA and SFB in tensor memory, of 128 rows each."""
+        atom = self.atom
+        _, count = atom.factors_of("SFA")
+        tile, per_column = atom.factor_layout("SFA", 128), 4 // count
+        columns = -(-self.shape[2] // per_column)
+        rest = (self.shape[2], count) if columns == 1 else ((per_column, columns), (count, 16))
+        layout = raw_layout((tile.shape, 1, rest[0]), (tile.stride, 0, rest[1]))
+        return memref(atom.element("SFA"), "tmem", layout, 16)
+
+    @property
     def mma(self) -> TiledMmaType:
         """The tiled MMA of one atom."""
         return TiledMmaType.of(self.atom, Layout((1, 1, 1), (0, 0, 0)))
@@ -158,17 +184,22 @@ class Gemm:
         d, *_ = self.types
         held = [self._held(x) for x in "AB"]
         layouts = [
-            Layout((x, y), (y, 1) if major == "k" else (1, x))
+            Layout((x, y // self._packed), (y // self._packed, 1) if major == "k" else (1, x))
             for x, y, major in zip((m, n), (k // 2 if self.sparse else k, k), self.majors)
         ]
-        n_words = self.metadata_columns
-        words = [("E", memref(i32, "gmem", Layout((128, n_words), (n_words, 1)), 16))] if self.sparse else []
+        n_words = self.metadata_columns + 2 * self.factor_columns
+        words = [("E", memref(i32, "gmem", Layout((128, n_words), (n_words, 1)), 16))] if n_words else []
         return [
             *words,
             ("A", memref(held[0], "gmem", layouts[0], 16)),
             ("B", memref(held[1], "gmem", layouts[1], 16)),
             ("D", memref(d, "gmem", Layout((m, n), (n, 1)), 16)),
         ]
+
+    @property
+    def _packed(self) -> int:
+        """Elements of A and B per element of shared memory."""
+        return 2 if self.atom.is_packed else 1
 
     def _held(self, operand: str) -> Attribute:
         element = self.types["DAB".index(operand)]
@@ -179,7 +210,7 @@ class Gemm:
         m, n, k = self.extents()
         element = self._held(operand)
         bits = element_bits(element)
-        extents = ((m, n)[i], k // 2 if self.sparse and operand == "A" else k)
+        extents = ((m, n)[i], (k // 2 if self.sparse and operand == "A" else k) // self._packed)
         if self.majors[i] == "mn" and bits == 32:
             plain = tile_to_shape(Layout((32, 4), (1, 32)), extents)
             assert isinstance(plain, Layout)
@@ -188,14 +219,23 @@ class Gemm:
         plain = tile.outer if isinstance(tile, ComposedLayout) else tile
         return memref(element, "smem", plain, 1024, pointer_swizzle(self.widths[i]) if self.widths[i] else None)
 
+    def _elements(self, t: MemRefType, operand: str) -> MemRefType:
+        """Return the type of an operand in shared memory as elements of A or B, of which a byte may hold two."""
+        if self._packed == 1:
+            return t
+        assert isinstance(t.layout, Layout)
+        element = self.types["DAB".index(operand)]
+        return memref(element, "smem", recast_layout(t.layout, 4, 8), 1024, t.data.ptr.swizzle)
+
     def text(self) -> str:
         """Return the module."""
         d, _, _ = self.types
         m, n, _ = self.shape
         atom, mma = self.atom, self.mma
         s_a, s_b = self._smem("A"), self._smem("B")
-        (t_a,) = PartitionAOp.infer_types([mma, s_a, THREAD], {})
-        (t_b,) = PartitionBOp.infer_types([mma, s_b, THREAD], {})
+        v_a, v_b = (self._elements(t, x) for t, x in ((s_a, "A"), (s_b, "B")))
+        (t_a,) = PartitionAOp.infer_types([mma, v_a, THREAD], {})
+        (t_b,) = PartitionBOp.infer_types([mma, v_b, THREAD], {})
         _, columns, _ = self.extents()
         part = ShapeType(((m, n), *self.tiles))
         (fragment,) = MakeFragmentCOp.infer_types([mma, part], {})
@@ -203,12 +243,18 @@ class Gemm:
         acc = memref(d, "tmem", fragment.layout, 128)  # type: ignore[arg-type]
         pointer = f"!cute.ptr<{d}, tmem, align<128>>"
         columns = columns * self.tiles[0] if m == 128 else columns
-        held = allocation(columns + self.metadata_columns)
+        held = allocation(columns + self.metadata_columns + 2 * self.factor_columns)
         body = prologue(held)
         body += self._store_metadata(columns)
         gemm = f"cute.gemm(%mma, %acc, %tA, %tB) : ({mma}, {acc}, {t_a}, {t_b}) -> ()"
         if self.sparse:
             gemm = f"cute.sparse_gemm(%mma, %acc, %tA, %tB, %e) : ({mma}, {acc}, {t_a}, {t_b}, {self.metadata}) -> ()"
+        if self.scales is not None:
+            e = f", {self.metadata}" if self.sparse else ""
+            gemm = (
+                f"cute.scaled_gemm(%mma, %acc, %tA, %tB{', %e' if self.sparse else ''}, %sfa, %sfb) : ({mma}, {acc}, "
+                f"{t_a}, {t_b}{e}, {self.factors}, {self.factors}) -> ()"
+            )
         body += (
             f"%bars = cute.memref.alloc_smem() : {BARS}\n%bar = cute.get_iter(%bars) : {BARS}\n"
             f"%sA = cute.memref.alloc_smem() : {s_a}\n%sB = cute.memref.alloc_smem() : {s_b}\n"
@@ -227,8 +273,9 @@ class Gemm:
             "scf.if %first {\n"
             f"  %atom = cute.atom() : {atom}\n  %mma = cute.make_tiled_mma(%atom) : {mma}\n"
             '  %zero = cute.static : !cute.coord<"0">\n'
-            f'  %tA = cute.tiled.mma.partition_A(%mma, %sA, %zero) : ({mma}, {s_a}, !cute.coord<"0">) -> {t_a}\n'
-            f'  %tB = cute.tiled.mma.partition_B(%mma, %sB, %zero) : ({mma}, {s_b}, !cute.coord<"0">) -> {t_b}\n'
+            f"{recast('%vA', '%sA', s_a, v_a)}{recast('%vB', '%sB', s_b, v_b)}"
+            f'  %tA = cute.tiled.mma.partition_A(%mma, %vA, %zero) : ({mma}, {v_a}, !cute.coord<"0">) -> {t_a}\n'
+            f'  %tB = cute.tiled.mma.partition_B(%mma, %vB, %zero) : ({mma}, {v_b}, !cute.coord<"0">) -> {t_b}\n'
             f"  {gemm}\n  cute_nvgpu.arch.tcgen05_commit(%bar) : ({BAR}) -> ()\n}}\n"
             f"cute_nvgpu.arch.mbarrier_wait(%bar, %c0) : ({BAR}, i32) -> ()\n"
             'cute_nvgpu.arch.tcgen05_fence() {kind = "after"} : () -> ()\n'
@@ -237,22 +284,31 @@ class Gemm:
         return module(self.parameters(), body + epilogue(held))
 
     def _store_metadata(self, column: int) -> str:
-        """Return the copy of the metadata to tensor memory, from a column on."""
-        if not self.sparse:
+        """Return the copy of the metadata and of the factors to tensor memory, from a column on."""
+        n = self.metadata_columns + 2 * self.factor_columns
+        if not n:
             return ""
-        n = self.metadata_columns
         (_, given), *_ = self.parameters()
         words = memref(i32, "tmem", Layout((128, n), (65536, 1)), 16)
         store = TmemStoreType(TmemCopy(i32, "32x32b", 4))
         pointer = PtrType(MemRef(ptr(i32, "tmem", 128), Layout(1, 0)).ptr)
-        e = self.metadata
-        element = PtrType(e.data.ptr)
         start = PtrType(words.data.ptr)
+        tensors = [("e", 0, self.metadata)] if self.sparse else []
+        if self.scales is not None:
+            at = self.metadata_columns
+            tensors += [("sfa", at, self.factors), ("sfb", at + self.factor_columns, self.factors)]
+        views = ""
+        for name, at, t in tensors:
+            views += (
+                f'%{name}_o = cute.static : !cute.int_tuple<"{at}">\n'
+                f'%{name}_p = cute.add_offset(%w_p, %{name}_o) : ({start}, !cute.int_tuple<"{at}">) -> {start}\n'
+                f"%{name}_w = cute.recast_iter(%{name}_p) : {start} to {PtrType(t.data.ptr)}\n"
+                f'%{name}_l = cute.static : !cute.layout<"{to_text(t.layout)}">\n'
+                f"%{name} = cute.make_view(%{name}_w, %{name}_l) : {t}\n"
+            )
         return (
             f"%pw = cute.recast_iter(%p) : {POINTER} to {pointer}\n{view('%w', '%pw', str(pointer), column, words)}"
-            f"{copy_in(store, '%E', given, '%w', words, 'e')}"
-            f"%ew = cute.recast_iter(%w_p) : {start} to {element}\n"
-            f'%el = cute.static : !cute.layout<"{to_text(e.layout)}">\n%e = cute.make_view(%ew, %el) : {e}\n'
+            f"{copy_in(store, '%E', given, '%w', words, 'e')}{views}"
         )
 
     def _store(self, d: Attribute, acc: MemRefType) -> str:
@@ -275,6 +331,16 @@ class Gemm:
                 text += copy_out(load, f"%t{at}", tile, f"%o{at}", out, at)
         t = self.parameters()[-1][1]
         return f"%pD = cute.get_iter(%D) : {t}\n{text}"
+
+
+def recast(name: str, tensor: str, t: MemRefType, to: MemRefType) -> str:
+    """Return a view of a tensor's memory as another tensor."""
+    start, target = PtrType(t.data.ptr), PtrType(to.data.ptr)
+    return (
+        f"{name}_i = cute.get_iter({tensor}) : {t}\n{name}_p = cute.recast_iter({name}_i) : {start} to {target}\n"
+        f'{name}_l = cute.static : !cute.layout<"{to_text(to.layout)}">\n'
+        f"{name} = cute.make_view({name}_p, {name}_l) : {to}\n"
+    )
 
 
 def view(name: str, pointer: str, t: str, offset: int, of: MemRefType) -> str:

@@ -2,7 +2,7 @@
 
 `machine.tcgen05` and `machine.tensor_memory` execute them, `race.tensor_order` checks their order. `alloc`, `dealloc`,
 `ld`, `st` and `wait` are executed by a whole warp; `mma`, `cp` and `commit` are issued by each active thread.
-`tcgen05.shift`, `cp.4x256b`, `.ws.sp`, `.ashift` and zero-column masks are not supported.
+`tcgen05.shift`, `cp.4x256b`, `.ws.sp`, `.ashift` and zero-column masks other than 0 are not supported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -466,7 +466,7 @@ def emit_fence(c: FnCompiler, op: Operation, which: str) -> None:
 
 
 class MmaSlots:
-    """The operand slots of an MMA, -1 for absent ones. `scale_d`, `collector` are values."""
+    """The operand slots of an MMA, -1 for absent ones. `scale_d`, `collector` and `buffer` are values."""
 
     def __init__(self, d: int, a: int, b: int, shape: int, accumulates: int) -> None:
         self.d, self.a, self.b, self.shape, self.accumulates = d, a, b, shape, accumulates
@@ -475,6 +475,8 @@ class MmaSlots:
         self.lanes: list[int] = []  # slots of the words of the lane mask, or one vector
         self.scale_d = 0
         self.collector = "discard"
+        self.buffer = "a"
+        self.mask = -1
         self.negated = False  # the predicate that enables the accumulator is negated
 
 
@@ -514,7 +516,14 @@ def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
                 i.metadata = Address.of(_lane_value(R, k.metadata, lane) & 0xFFFFFFFF)
             if k.lanes:
                 i.disabled = _disabled(R, k.lanes, lane, len(blocks))
-            i.collector = k.collector
+            if k.mask >= 0 and _lane_value(R, k.mask, lane):
+                raise Fault(
+                    "unsupported",
+                    f"{name} with the zero-column mask {_lane_value(R, k.mask, lane) & ((1 << 64) - 1):#x} is not "
+                    "supported by the interpreter; with 0, no column is zero",
+                    lane,
+                )
+            i.collector, i.buffer = k.collector, k.buffer
             _issue(g, lane, "mma", info, i)
 
     c.emit(op, step, pure=False)
@@ -692,7 +701,7 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
     k.a_in_tensor_memory = a_space == "tensor"
     if sp:
         k.metadata = left.pop(0)
-    if "ashift" in words or "zero_col_mask" in words:
+    if "ashift" in words:
         raise InterpError("unsupported", f"tcgen05.mma.{m[0][4:]} is not supported by the interpreter")
     if "block_scale" in words:
         k.sfa, k.sfb = left[:2]
@@ -701,7 +710,11 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
         vector = {"mxf8f6f4": 32, "mxf4": 32}.get(words[0], 16 if "block16" in words else 32)
         form = Form(words[0], group, vector, bool(sp))
     elif ws:
+        if "zero_col_mask" in words:
+            k.mask = left.pop(0)
         form = Form(KINDS[_constant(c, left[0], "the kind")], 1, 0, bool(sp), True)
+        k.buffer = f"b{_constant(c, left[1], 'the collector buffer')}"
+        k.collector = _COLLECTORS[_constant(c, left[2], "the collector usage")]
     else:
         if "scale_d" in words:
             k.scale_d = _constant(c, left.pop(0), "the scale of D")
@@ -795,6 +808,14 @@ def _sparse_mma_op(c: FnCompiler, op: Operation) -> None:
     _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), _group_of(op, "ctaGroup"), 0, True))
 
 
+def _ws_mma_op(c: FnCompiler, op: Operation) -> None:
+    slots = [c.use(v) for v in op.operands]
+    k = MmaSlots(*slots[:5])
+    k.mask = slots[5] if len(slots) > 5 else -1
+    k.buffer = enum_word(attr_of(op, "collectorBBuffer")) or "b0"
+    _finish_mma_op(c, op, k, Form(enum_word(attr_of(op, "kind")), 1, 0, False, True))
+
+
 def _sparse_scaled_mma_op(c: FnCompiler, op: Operation) -> None:
     slots = [c.use(v) for v in op.operands]
     k = MmaSlots(*slots[:5])
@@ -846,6 +867,7 @@ OPS: dict[str, Builder] = {
     "nvvm.tcgen05.cp": _cp_op,
     "nvvm.tcgen05.mma": _mma_op,
     "nvvm.tcgen05.mma.block_scale": _scaled_mma_op,
+    "nvvm.tcgen05.mma.ws": _ws_mma_op,
     "nvvm.tcgen05.mma.sp": _sparse_mma_op,
     "nvvm.tcgen05.mma.sp.block_scale": _sparse_scaled_mma_op,
     "nvvm.tcgen05.commit": _commit_op,
@@ -953,9 +975,9 @@ def _ptx_mma(text: Text, s: Statement) -> None:
     if left and not ws:
         k.scale_d = int(number(left.pop(0)) or 0)
     elif left:
-        raise InterpError("unsupported", f"{s.opcode} with a zero-column mask is not supported by the interpreter")
-    use = re.search(r"collector::a::(\w+)", rest)
-    k.collector = "discard" if use is None else use[1]
+        k.mask = text.slot(left.pop(0))
+    use = re.search(r"collector::(a|b[0-3])::(\w+)", rest)
+    k.buffer, k.collector = ("b0" if ws else "a", "discard") if use is None else (use[1], use[2])
     emit_mma(text.c, text.op, Form(kind, int(group), vector, bool(sp), bool(ws)), k)
 
 

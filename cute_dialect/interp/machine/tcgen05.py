@@ -475,6 +475,7 @@ class Multiply:
         self.a_in_tensor_memory = False
         self.scale_d = 0
         self.collector = "discard"
+        self.buffer = "a"  # the collector buffer: "a", or "b0" to "b3" for B of an MMA with .ws
         self.disabled = [0] * len(blocks)  # mask of lanes that are not written, per CTA
         self.sfa = self.sfb = self.metadata = Address(0, 0)
         self.layout = layout_of(shape.m, form.group, form.is_weight_stationary)
@@ -812,18 +813,22 @@ class Pipe:
 
     def __init__(self) -> None:
         self.queue: list[Operation] = []
-        self.collected: tuple[object, ...] | None = None  # A, M and kind of the MMA that filled the collector buffer
+        self.collected: dict[str, tuple[object, ...]] = {}  # collector buffer -> operand, its extent and the kind
 
     def collect(self, i: Multiply) -> None:
-        """Record the use of the collector buffer of A by an MMA. Raises Fault if it does not hold that A."""
-        key = (i.a, i.a_in_tensor_memory, i.shape.m, i.form.kind)
-        if i.collector in ("use", "lastuse") and self.collected != key:
+        """Record the use of a collector buffer by an MMA. Raises Fault if it does not hold the MMA's operand."""
+        held, extent = ("A", "M") if i.buffer == "a" else ("B", "N")
+        key = (i.a, i.a_in_tensor_memory, i.shape.m) if i.buffer == "a" else (i.b, i.shape.n)
+        if i.collector in ("use", "lastuse") and self.collected.get(i.buffer) != (*key, i.form.kind):
+            use = f"collector::{i.buffer}::"
             raise Fault(
                 "tcgen05",
-                f"{i.name} with collector::a::{i.collector}, but no earlier MMA with collector::a::fill has left the "
-                "same A, M and kind in the buffer",
+                f"{i.name} with {use}{i.collector}, but no earlier MMA with {use}fill has left the same {held}, "
+                f"{extent} and kind in the buffer",
             )
-        self.collected = key if i.collector in ("fill", "use") else None
+        self.collected.pop(i.buffer, None)
+        if i.collector in ("fill", "use"):
+            self.collected[i.buffer] = (*key, i.form.kind)
 
     def add(
         self, run: Callable[[], None], info: OpInfo, g: Group, lane: int, uses: Sequence[Use] = (), product: str = ""

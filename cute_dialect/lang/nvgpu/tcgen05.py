@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
 
     _ScaledMma: TypeAlias = "MmaMXF8F6F4Op | MmaMXF8Op | MmaMXF4Op | MmaMXF4NVF4Op"
-    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | MmaSparseOp | _ScaledMma"
+    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | MmaSparseOp | MmaWsOp | _ScaledMma"
 
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "MmaMXF8Op",
     "MmaSparseOp",
     "MmaTF32Op",
+    "MmaWsOp",
     "OperandMajorMode",
     "OperandSource",
     "Pack",
@@ -317,6 +318,29 @@ class MmaMXF4NVF4Op(MmaOp):
         check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
         factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
         return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4nvf4", factors, 16)
+
+
+@dataclass(frozen=True)
+class MmaWsOp(MmaOp):
+    """``tcgen05.mma.ws``, for products with few rows: M of 32, 64 or 128, and N of 64, 128 or 256.
+
+    The types of A, B and the accumulator, and K, are those of the other MMAs. One block executes it. With M of 32 and
+    64 the columns of the accumulator are divided among the quarters or halves of the lanes.
+    """
+
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+    acc_dtype: type[Numeric]
+    instruction_shape: tuple[int, int, int]
+    a_src: OperandSource = OperandSource.SMEM
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+    saturate: bool = field(default=False, kw_only=True)
+    cta_group: ClassVar[CtaGroup] = CtaGroup.ONE
+    chip: ClassVar[str] = TCGEN05
+
+    def atom_text(self) -> str:
+        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "", "ws")
 
 
 @dataclass(frozen=True)

@@ -220,6 +220,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tcgen05_commit
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_fence
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma_sp
+syntax keyword cuteOp cute_nvgpu.arch.tcgen05_mma_ws
 syntax keyword cuteOp cute_nvgpu.arch.tcgen05_scaled_mma
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_address
 syntax keyword cuteOp cute_nvgpu.arch.tensor_map_at

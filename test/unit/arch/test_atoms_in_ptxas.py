@@ -119,6 +119,13 @@ def test_sparse_tcgen05_assembles(chip: str) -> None:
     assert "error" in complaints(scaled[2:3], "9.0", "sm_100f")
 
 
+@pytest.mark.parametrize("chip", ["sm_100a", pytest.param("sm_110a", marks=pytest.mark.slow)])
+def test_weight_stationary_tcgen05_assembles(chip: str) -> None:
+    texts = {ATOMS[n].ptx: ATOMS[n] for n in generated_names() if n.startswith("SM100_WS_128x64x")}
+    assert len(texts) == 4 * 2
+    assert complaints(texts.values(), "9.0", chip) == ""
+
+
 @pytest.mark.sample(every=2)
 @pytest.mark.parametrize(
     "name",

@@ -15,6 +15,7 @@ from cute_dialect.arch.table import generated_names
 from cute_dialect.arch.tcgen05 import KINDS, accumulator_layout, find_tcgen05, source_layout
 from cute_dialect.arch.tcgen05_descriptors import FORMATS, InstructionDescriptor, matrix_bits, matrix_of_bits
 from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp, find_tcgen05_sp
+from cute_dialect.arch.tcgen05_ws import find_tcgen05_ws
 from cute_dialect.arch.tmem import SHAPES, strides, tmem_atom, window, words
 
 E4M3 = "f8E4M3FN"
@@ -173,13 +174,16 @@ def test_wrong_matrix_descriptors() -> None:
 
 def test_names_of_atoms() -> None:
     every = list(generated_names())
-    names = [n for n in every if "_SPARSE_" not in n]
+    names = [n for n in every if "_SPARSE_" not in n and "_WS_" not in n]
     # Shapes: 96 if A is in shared memory, 64 in tensor memory; integers have 50 and 49.  Majors: both for 16 bits and
     # tf32; for f8f6f4 those of 8-bit elements only, 7 of the 5 types.
     f16, tf32, narrow, integer = 3 * (4 * 96 + 2 * 64), 4 * 96 + 2 * 64, 2 * (49 * 96 + 35 * 64), 8 * (4 * 50 + 2 * 49)
     assert len(names) == len(set(names)) == f16 + tf32 + narrow + integer
     # A sparse A needs one M and 16 N (one block), or one M and 8 N (a pair), for all types, sources and majors.
-    assert len(every) == len(set(every)) == len(names) + 24 * (3 * 6 + 6 + 2 * (49 + 35) + 8 * 6)
+    sparse = 24 * (3 * 6 + 6 + 2 * (49 + 35) + 8 * 6)
+    # MMAs with ws have 3 M, or one with A in tensor memory, and 3 N.
+    ws = 3 * (3 * (3 * 4 + 4 + 2 * 49 + 8 * 4) + 3 * 2 + 2 + 2 * 35 + 8 * 2)
+    assert len(every) == len(set(every)) == len(names) + sparse + ws
     # SS: 3 types, 4 majors, 2 M with 32 N (one block) and 2 M with 16 N (a pair).
     half = [n for n in names if "F16_SS_" in n and "F8" not in n]
     assert len(half) == 1152
@@ -203,21 +207,20 @@ def test_traits_of_atoms(names: list[str]) -> None:
         atom = mma_atom(name)
         m, n, k = atom.shape_mnk
         pair = atom.threads
-        assert ("_2SM_" in name) == (pair == 2) and (m in (64, 128) if pair == 1 else m in (128, 256))
+        ws = "_WS_" in name
+        assert ("_2SM_" in name) == (pair == 2) and (m in (32 if ws else 64, 64, 128) if pair == 1 else m in (128, 256))
         half = 2 if "_SPARSE_" in name else 1
         for layout, rows, columns in ((atom.layout_a, m, k // half), (atom.layout_b, n, k), (atom.layout_c, m, n)):
             own = rows // pair
             assert str(layout) == f"({pair},({own},{columns})):({own if pair == 2 else 0},(1,{rows}))"
         kind = next(x for x in KINDS if x.name == atom.emit["kind"])
-        same = (find_tcgen05 if half == 1 else find_tcgen05_sp)(
-            kind.name,
-            pair,
-            atom.shape_mnk,
-            (atom.d, atom.a, atom.b),
-            atom.source_a,
-            (atom.major_a, atom.major_b),
-            saturate=bool(atom.emit["saturate"]),
-        )
+        find = find_tcgen05_sp if half == 2 else find_tcgen05
+        types, majors = (atom.d, atom.a, atom.b), (atom.major_a, atom.major_b)
+        saturate = bool(atom.emit["saturate"])
+        if ws:
+            same = find_tcgen05_ws(kind.name, atom.shape_mnk, types, atom.source_a, majors, saturate)
+        else:
+            same = find(kind.name, pair, atom.shape_mnk, types, atom.source_a, majors, saturate)
         assert same.name == name
         assert k == kind.depth * half
 

@@ -123,7 +123,7 @@ SMALL = CASES["one step"]
     ("old", "new", "change", "message"),
     [
         ("", "", -0b0100, "the metadata of row 0, group 0 of A is 0000; it must be one of 0100, 1000"),
-        ("recast_iter(%w_p)", "recast_iter(%later)", 0, "reads metadata of A from tensor memory that nothing has writ"),
+        ("recast_iter(%e_p)", "recast_iter(%later)", 0, "reads metadata of A from tensor memory that nothing has writ"),
         ('_tuple<"16">', '_tuple<"12">', 0, "reads its metadata of A from column 12, which it overwrites"),
         ('kind = "store"', 'kind = "load"', 0, "missing tcgen05.wait::st"),
     ],
@@ -134,9 +134,9 @@ def test_faults(old: str, new: str, change: int, message: str) -> None:
     if new.endswith("(%later)"):
         four, start = '!cute.int_tuple<"4">', "!cute.ptr<i32, tmem, align<16>>"
         text = text.replace(
-            "%ew =",
+            "%e_w =",
             f"%four = cute.static : {four}\n"
-            f"%later = cute.add_offset(%w_p, %four) : ({start}, {four}) -> {start}\n%ew =",
+            f"%later = cute.add_offset(%w_p, %four) : ({start}, {four}) -> {start}\n%e_w =",
         )
     assert not old or old in text
     kept = sparse(np.random.default_rng(128 + 16 + 32), "bf16", 128, 32)[2][0, 0]
@@ -179,3 +179,85 @@ def test_rows_with_block_scales() -> None:
                     atom.name.replace("2SM_", "").startswith(f"SM100_SPARSE_{kind.upper()}_")
                     and f"_VS{vec}_" in atom.name
                 )
+
+
+# --------------------------------------------------------------------------------------------------------- block scales
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
+E2M1 = np.concatenate([E2M1, -E2M1])
+SCALED = {
+    "mxf8f6f4": ("f8E4M3FN", "f8E8M0FNU", 32),
+    "mxf4": ("f4E2M1FN", "f8E8M0FNU", 32),
+    "mxf4nvf4": ("f4E2M1FN", "ue4m3", 16),
+}
+
+
+def factor_words(factors: np.ndarray, columns: int) -> np.ndarray:
+    """Return the columns of tensor memory that hold factors (rows, along K): a copy in each quarter of the lanes."""
+    out = np.zeros((128, columns, 4), np.uint8)
+    for row in range(factors.shape[0]):
+        for s in range(factors.shape[1]):
+            for quarter in range(4):
+                out[row % 32 + 32 * quarter, s // 4 * 4 + row // 32, s % 4] = factors[row, s]
+    return out.reshape(128, -1).view(np.int32)
+
+
+def scaled_operands(
+    rng: np.random.Generator, kind: str, k: int
+) -> tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]:
+    """Return kept A (128 rows) and B (64) as in shared memory, the words of tensor memory, and the scaled matrices."""
+    a, sf, vec = SCALED[kind]
+    is_packed = a == "f4E2M1FN"
+    group, size = (8, 2) if is_packed else (4, 1)
+    chosen = np.sort(rng.random((128, k // group, 4)).argsort(axis=-1)[..., :2], axis=-1)
+    codes = rng.integers(0, 16, (128, k // group, 2, size))
+    if not is_packed:
+        codes = (codes - 8) / 2
+    values = E2M1[codes] if is_packed else codes
+    whole = np.zeros((128, k // group, 4, size))
+    np.put_along_axis(whole, chosen[..., None], values, axis=2)
+    whole = whole.reshape(128, k)
+    other = rng.integers(0, 16, (64, k))
+    if is_packed:
+        kept = codes.reshape(128, -1, 2).astype(np.uint8)
+        held = [(x[..., 0] | x[..., 1] << 4).view(np.int8) for x in (kept, other.reshape(64, -1, 2).astype(np.uint8))]
+        wide = E2M1[other]
+    else:
+        wide = other - 8.0
+        held = [x.reshape(len(x), -1).astype(ml_dtypes.float8_e4m3fn) for x in (values, wide)]
+    kinds = {"f8E8M0FNU": ml_dtypes.float8_e8m0fnu, "ue4m3": ml_dtypes.float8_e4m3fn}
+    factors = [np.exp2(rng.integers(-2, 3, (rows, k // vec // 2))).astype(kinds[sf]) for rows in (128, 64)]
+    bits = chosen[..., 0] | chosen[..., 1] << 2
+    columns = -(-factors[0].shape[1] // 4) * 4
+    words = [words_of_lanes(bits, False, 16), *(factor_words(f.view(np.uint8), columns) for f in factors)]
+    scaled = [x * f.astype(float).repeat(2 * vec, axis=1) for x, f in zip((whole, wide), factors)]
+    return held, np.concatenate(words, axis=1), scaled
+
+
+@pytest.mark.sample("mxf4nvf4")
+@pytest.mark.parametrize("kind", SCALED)
+def test_products_with_block_scales_are_exact(kind: str) -> None:
+    """A factor scales twice as many elements along K as for a dense A."""
+    a, sf, vec = SCALED[kind]
+    gemm = Gemm((type_of("f32"), type_of(a), type_of(a)), (128, 64, 4), sparse=True, scales=(kind, sf, vec))
+    _, _, k = gemm.extents()
+    (kept, other), words, (wide_a, wide_b) = scaled_operands(np.random.default_rng(k), kind, k)
+    out = np.full((128, 64), np.nan, np.float32)
+    kernel = compile_cute(gemm.text(), emit="base").kernel("k")
+    kernel(words, kept, other, out, grid=(1, 1, 1), block=(128, 1, 1), device="cpu", checks=CHECKS)
+    np.testing.assert_array_equal(out, wide_a @ wide_b.T)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_ptxas() is None, reason="needs ptxas")
+@pytest.mark.parametrize("chip", ["sm_100a", "sm_103a", "sm_110a"])
+@pytest.mark.parametrize("kind", SCALED)
+def test_ptxas_of_block_scales(kind: str, chip: str, tmp_path: Path) -> None:
+    a, sf, vec = SCALED[kind]
+    gemm = Gemm((type_of("f32"), type_of(a), type_of(a)), (128, 64, 4), sparse=True, scales=(kind, sf, vec))
+    (code,) = compile_cute(gemm.text(), chip=chip, emit="ptx", cache=False).artifact.code
+    assert len(re.findall(rf"tcgen05\.mma\.sp\S*kind::{kind}\.block_scale\.block{vec}", code.ptx)) == 4
+    (tmp_path / "k.ptx").write_text(code.ptx)
+    ptxas = find_ptxas()
+    assert ptxas is not None
+    subprocess.run([ptxas, f"-arch={chip}", str(tmp_path / "k.ptx"), "-o", str(tmp_path / "k.cubin")], check=True)

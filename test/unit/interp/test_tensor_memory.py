@@ -635,10 +635,6 @@ def test_swizzles_of_mn_major_operands(kind: str, swizzle: int, message: str) ->
 UNSUPPORTED = {
     "shift.down.cg1": ("%p", "!llvm.ptr<6>"),
     "cp.4x256b.cg1": ("%p, %l", "!llvm.ptr<6>, i64"),
-    "mma.ws.shared.zero_col_mask": (
-        "%p, %l, %l, %i, %b, %l, %i, %i, %i",
-        "!llvm.ptr<6>, i64, i64, i32, i1, i64, i32, i32, i32",
-    ),
     "mma.ws.sp.shared": (
         "%p, %l, %l, %i, %b, %p, %i, %i, %i",
         "!llvm.ptr<6>, i64, i64, i32, i1, !llvm.ptr<6>, i32, i32, i32",

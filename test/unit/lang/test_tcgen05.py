@@ -39,6 +39,21 @@ MN = tcgen05.OperandMajorMode.MN
             tcgen05.MmaF16BF16Op(cute.Float16, cute.Float32, (256, 64, 16), tcgen05.CtaGroup.TWO),
             "tcgen05_mma<256x64x16, (f32,f16,f16,f32), A = smem, major = (k, k), cta_group = 2>",
         ),
+        (
+            tcgen05.MmaWsOp(cute.Int8, cute.Int8, cute.Int32, (32, 64, 32), saturate=True),
+            "tcgen05_mma<32x64x32, (i32,i8,i8,i32), A = smem, major = (k, k), saturate, ws>",
+        ),
+        (
+            tcgen05.MmaSparseOp(cute.Float16, cute.Float16, cute.Float32, (256, 64, 32), tcgen05.CtaGroup.TWO),
+            "tcgen05_mma_sp<256x64x32, (f32,f16,f16,f32), A = smem, major = (k, k), cta_group = 2>",
+        ),
+        (
+            tcgen05.MmaSparseOp(
+                *(cute.Float4E2M1FN,) * 2, cute.Float32, (128, 64, 128), sf_dtype=cute.Float8E4M3FN, sf_vec=16
+            ),
+            "tcgen05_mma_sp<128x64x128, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k), kind = mxf4nvf4, "
+            "sf = ue4m3, vec = 16>",
+        ),
     ],
 )
 def test_mma_atoms(op: tcgen05.MmaF16BF16Op, text: str) -> None:
