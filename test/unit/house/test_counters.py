@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 787,
-    "lines": 235_755,
+    "files": 788,
+    "lines": 236_023,
     "# fmt: skip": 922,
     "Any": 7_033,
     f"functions with {MANY} or more parameters": 126,
