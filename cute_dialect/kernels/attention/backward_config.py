@@ -73,22 +73,31 @@ class BackwardConfig(NamedTuple):
         return tuple([int(name.split()[1]) for name in names if name.startswith("slope ")])
 
     @property
-    def query_reads(self) -> tuple[int, ...]:
-        """Nodes of the functions that read arrays by the query alone. The first kernel stores their values with the row
-        statistics, so that consumers read them from shared memory. Others are read for each score.
+    def query_reads(self) -> tuple[tuple[int, int], ...]:
+        """Words of nodes of the functions that read arrays by the query alone: (node, index of the word).
+
+        The first kernel stores them with the row statistics, so that consumers read them from shared memory. Other
+        nodes are read for each score.
         """
-        return self._read_along("row")
+        return self._words_along("row")
 
     @property
-    def key_reads(self) -> tuple[int, ...]:
-        """Nodes of the functions that read arrays by the key alone. Consumers read them once for each tile of keys, and
-        hold the values in shared memory.
-        """
-        return self._read_along("column")
+    def key_reads(self) -> tuple[tuple[int, int], ...]:
+        """Words of nodes of the functions that read arrays by the key alone: (node, index of the word).
 
-    def _read_along(self, index: str) -> tuple[int, ...]:
-        # Heads above 128 leave little shared memory.
-        return () if self.functions is None else self.functions.read_along(index)[: 3 if self.head <= 128 else 1]
+        Consumers read them once for each tile of keys, and hold them in shared memory.
+        """
+        return self._words_along("column")
+
+    def _words_along(self, index: str) -> tuple[tuple[int, int], ...]:
+        if self.functions is None:
+            return ()
+        found, most = list[tuple[int, int]](), 3 if self.head <= 128 else 1  # large heads leave little shared memory
+        for node in self.functions.read_along(index):
+            words = 2 if self.functions.is_wide(node) else 1
+            if len(found) + words <= most:
+                found += [(node, word) for word in range(words)]
+        return tuple(found)
 
     @property
     def plain(self) -> BackwardConfig:
@@ -173,7 +182,7 @@ class BackwardConfig(NamedTuple):
 
     @property
     def stats_values(self) -> int:
-        """Numbers in the row statistics of a tile of queries: two for each row, and those of :attr:`query_reads`."""
+        """Words in the row statistics of a tile of queries: two for each row, and those of :attr:`query_reads`."""
         return (2 + len(self.query_reads)) * self.tile_m
 
     @property

@@ -7,7 +7,7 @@ has others for the tiles of dk and dv. ``stats`` holds, for each tile, the log-s
     delta[i] = sum of dO[i] * O[i] over the head dimension, minus dlse[i]
 
 Queries that see no key, and rows of the tile past the end of the queries, have a log-sum-exp of +inf. Their
-probabilities, and thus their gradients, are 0. The values of each node of
+probabilities, and thus their gradients, are 0. The words of
 :attr:`.backward_config.BackwardConfig.query_reads` follow.
 """
 
@@ -160,9 +160,9 @@ def delta(
             query = graph.index(begin + thread, where.queries)
             at = {"row": query, "matrix": batch, "head": head, "queries": where.queries, "keys": keys}
             known: Values = {}
-            for i, node in enumerate(c.query_reads):
-                value = graph.held(node, graph.node_value(node, None, at, known))
-                target = cute.recast_tensor(stats[head, slot, None], graph.held_type(node))
+            for i, (node, word) in enumerate(c.query_reads):
+                value = graph.held(node, graph.node_value(node, None, at, known), word)
+                target = cute.recast_tensor(stats[head, slot, None], graph.word_type(node))
                 target[(2 + i) * c.tile_m + thread] = value
         line = dq_sum[head, slot, None]
         for i in cute.range_constexpr(c.tile_m * c.head // 4 // _THREADS):

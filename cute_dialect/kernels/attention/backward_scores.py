@@ -11,12 +11,13 @@ A thread has two keys, eight apart, and two of every eight queries of a tile. Wi
 # pyright: basic, reportOptionalMemberAccess=false, reportArgumentType=false
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, QueryTile
-from cute_dialect.kernels.attention.score_graph import SMALL, Indices, Scored, Values
+from cute_dialect.kernels.attention.score_graph import SMALL, Indices, Scored, Values, Word, WordType
 from cute_dialect.kernels.attention.tiles import nothing_of
 from cute_dialect.lang.values.signature_types import Condition, Int
 
@@ -43,7 +44,7 @@ def _bit(index: int) -> int:
 
 
 def hide(values: Probabilities, seen: cute.Tensor, applies: Condition, count: int) -> None:
-    """Set the probabilities whose bits are not set to 0.
+    """Clear the probabilities whose bit is 0.
 
     Args:
         values: The probabilities.
@@ -99,9 +100,14 @@ class BackwardScores:
         self.floats = tuple([i for i in c.functions.float_integers if abs(c.functions.query_factor(i) or 0) == 1])
         self.own = row % 64 + group * 64  # this thread's first key among those of ``s_keys``
 
-    def _reads_by(self, index: str, held: tuple[int, ...]) -> bool:
-        """Return True if consumers read arrays by a query or a key, which thus must be in range."""
-        of = self.c.functions
+    def _reads_by(self, index: str, words: tuple[tuple[int, int], ...]) -> bool:
+        """Return True if consumers read arrays by a query or a key, which thus must be in range.
+
+        Args:
+            index: ``row`` or ``column``.
+            words: Words in shared memory, which consumers do not read from arrays.
+        """
+        of, held = self.c.functions, [node for node, _ in words]
         return any(
             [
                 x.op == "element" and of.depends[i] in (index, "both") and i not in held
@@ -122,9 +128,9 @@ class BackwardScores:
             for half in cute.range_constexpr(2):
                 at = {**base, "column": self.graph.index(place.row + self.row + 8 * half, place.keys)}
                 known: Values = {}
-                for i, node in enumerate(self.c.key_reads):
-                    value = self.graph.held(node, self.graph.node_value(node, None, at, known))
-                    target = cute.recast_tensor(self.s_keys, self.graph.held_type(node))
+                for i, (node, word) in enumerate(self.c.key_reads):
+                    value = self.graph.held(node, self.graph.node_value(node, None, at, known), word)
+                    target = cute.recast_tensor(self.s_keys, self.graph.word_type(node))
                     target[self.own + 8 * half, i] = value
         cute.arch.sync_warp()
 
@@ -253,9 +259,7 @@ class BackwardScores:
             key, held = first + 8 * half, dict(shared)
             if self.clamps[1]:
                 key = self.graph.index(key, place.keys)
-            for i, node in enumerate(self.c.key_reads):
-                values = cute.recast_tensor(self.s_keys, self.graph.held_type(node))
-                held[node] = self.graph.read(node, values[self.own + 8 * half, i])
+            held.update(self.graph.read_all(self.c.key_reads, partial(self._key_word, half)))
             found.append((key, self.graph.known(names, "column", {**base, "column": key}, held)))
         return base, shared, found
 
@@ -271,11 +275,18 @@ class BackwardScores:
         """Return the indices and values of a query, ``x`` after the thread's first one."""
         row = here.tile * self.c.tile_m + self.column + x
         at = {**base, "row": self.graph.index(row, place.queries) if self.clamps[0] else row}
-        held = dict(shared)
-        for i, node in enumerate(self.c.query_reads):
-            values = cute.recast_tensor(self.s_stats, self.graph.held_type(node))
-            held[node] = self.graph.read(node, values[(2 + i) * self.c.tile_m + self.column + x, here.slot])
+        held = {**shared, **self.graph.read_all(self.c.query_reads, partial(self._query_word, here, x))}
         return at, self.graph.known(names, "row", at, held)
+
+    def _key_word(self, half: int, i: int, kind: WordType) -> Word:
+        """Return a word of a key in shared memory: the ``i``-th of ``key_reads``, of type ``kind``."""
+        values = cute.recast_tensor(self.s_keys, kind)
+        return values[self.own + 8 * half, i]
+
+    def _query_word(self, here: QueryTile, x: int, i: int, kind: WordType) -> Word:
+        """Return a word of a query in shared memory: the ``i``-th of ``query_reads``, of type ``kind``."""
+        values = cute.recast_tensor(self.s_stats, kind)
+        return values[(2 + i) * self.c.tile_m + self.column + x, here.slot]
 
 
 class _MaskBits:
@@ -331,18 +342,33 @@ class _MaskBits:
     def _numbers(self, nodes: tuple[int, ...], half: int) -> list[Int]:
         """Return two integers at a key and the thread's first query, so that their sums do not overflow.
 
-        A number that is compared with a small one is limited to the largest of those; two large ones have 64 bits.
+        A number that is compared with a small one is limited to the largest of those; two large ones have 64 bits, and
+        only those of :meth:`.score_graph.ScoreGraph.is_wide` may overflow.
         """
         small = [self.of_graph.is_small(node) for node in nodes]
-        values = [cute.Int32(self._at_first(node, half)) for node in nodes]
+        values = [self._at_first(node, half) for node in nodes]
+        values = [x if isinstance(x, cute.Int64) else cute.Int32(x) for x in values]
         if not any(small):
             return [x.to(cute.Int64) for x in values]
-        return [x if is_small else cute.max(cute.min(x, SMALL), -SMALL) for x, is_small in zip(values, small)]
+        return [
+            x if is_small and not isinstance(x, cute.Int64) else cute.Int32(cute.max(cute.min(x, SMALL), -SMALL))
+            for x, is_small in zip(values, small)
+        ]
+
+    def _sum(self, x: Int, y: Int, sign: int, nodes: tuple[int, ...]) -> Int:
+        """Return ``x + sign * y``. For wide nodes, the sum is limited to i32 numbers of at most SMALL in size."""
+        total = x + y if sign > 0 else x - y
+        if not isinstance(total, cute.Int64) or not any([self.of_graph.is_wide(node) for node in nodes]):
+            return total
+        # The sum overflows if its sign is neither that of x nor that of sign * y.
+        overflows = ((x ^ total) & ((y ^ total) if sign > 0 else (x ^ y))) < 0
+        limited = cute.Int32(cute.max(cute.min(total, SMALL), -SMALL))
+        return cute.where(overflows, cute.where(x < 0, -SMALL, SMALL), limited)
 
     def _bounded(self, op: str, operands: tuple[int, ...], factor: int, half: int) -> Any:
         """Return the bits of a comparison of integers whose difference is ``factor`` times the query plus a number."""
         left, right = self._numbers(operands, half)
-        difference = left - right
+        difference = self._sum(left, right, -1, operands)
         inverted = op in ("less", "less_equal")  # left < right is not left >= right
         if op in ("greater", "less_equal"):
             difference = difference - 1
@@ -355,7 +381,9 @@ class _MaskBits:
     def _equal(self, op: str, operands: tuple[int, ...], factor: int, half: int) -> Any:
         """Return the bits of a comparison as :meth:`_bounded` does, for equality."""
         left, right = self._numbers(operands, half)
-        bits = self._near(left - right, 0, factor)
+        difference = self._sum(left, right, -1, operands)
+        center = -difference if factor > 0 else difference
+        bits = self._from(center) & ~self._from(center + 1)
         return bits if op == "equal" else ~bits
 
     def _distances(self, op: str, operands: tuple[int, ...], factors: list[int | None]) -> _Bits | None:
@@ -374,15 +402,15 @@ class _MaskBits:
         op = _SWAPPED[op] if swapped else op
         found: _Bits = []
         for half in cute.range_constexpr(2):
-            first, radius = self._numbers((node.operands[0], limit), half)
-            bits = self._near(first, radius - (1 if op in ("less", "greater_equal") else 0), factor)
+            nodes = node.operands[0], limit
+            first, radius = self._numbers(nodes, half)
+            radius = cute.max(radius, -1) - (1 if op in ("less", "greater_equal") else 0)
+            # |first + factor x| <= radius for the x-th query after the first one
+            low, high = [self._sum(first, radius, sign, nodes) for sign in (factor, -factor)]
+            low, high = (-low, -high) if factor > 0 else (low, high)
+            bits = self._from(low) & ~self._from(high + 1)
             found.append(bits if op in ("less", "less_equal") else ~bits)
         return found
-
-    def _near(self, first: Int, radius: Int, factor: int) -> Int:
-        """Return the bits of the queries ``x`` after the first one for which ``|first + factor x| <= radius``."""
-        center = -first if factor > 0 else first
-        return self._from(center - radius) & ~self._from(center + radius + 1)
 
     def _from(self, x: Int) -> Int:
         """Return the bits of the queries from the ``x``-th one after the thread's first one on."""

@@ -7,6 +7,8 @@ A graph is one of :mod:`cute_dialect.kernels.epilogue.graph` whose accumulator i
     head                   query head
     queries, keys          lengths of the sequence
 
+Integers computed from i64 elements, or from constants beyond i32, have 64 bits (:meth:`ScoreGraph.is_wide`).
+
 Inputs are numbers of the launch (``load``), or arrays that are read by indices (``element``). A thread evaluates nodes
 that depend on the query alone once per row and tile, nodes that depend on the key alone once per column and step, and
 the other nodes for each score.
@@ -26,6 +28,7 @@ the other nodes for each score.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import sha256
 from math import inf
@@ -38,12 +41,16 @@ from cute_dialect.kernels.epilogue.functions import FUNCTIONS
 from cute_dialect.kernels.epilogue.graph import Builder, Graph, Node, constant_of
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["ARRAYS", "PLACES", "SMALL", "Indices", "ScoreGraph", "Scored", "Values", "captured_types", "kind_of"]
+__all__ = ["ARRAYS", "INTEGERS", "PLACES", "SMALL", "Indices", "ScoreGraph", "Scored", "Values", "Word", "WordType"]
+__all__ += ["captured_types", "is_wide", "kind_of"]
 
 PLACES = ("row", "column", "matrix", "head", "queries", "keys")
 """Indices of a graph."""
 
-ARRAYS = ("f16", "bf16", "f32", "i1", "i8", "ui8", "i32", "i64")
+INTEGERS = ("i8", "ui8", "i32", "i64")
+"""Integer types of arrays and casts of a graph."""
+
+ARRAYS = ("f16", "bf16", "f32", "i1", *INTEGERS)
 """Element types of arrays that a graph may read."""
 
 
@@ -55,6 +62,12 @@ Indices: TypeAlias = dict[str, Any]
 
 Values: TypeAlias = dict[int, Any]
 """Values of nodes of a graph."""
+
+Word: TypeAlias = cute.Float32 | cute.Int32
+"""A value of an array as memory holds it, or half of an i64 value."""
+
+WordType: TypeAlias = type[cute.Float32] | type[cute.Int32]
+"""The type of a word."""
 
 
 class ScoreGraph(NamedTuple):
@@ -130,10 +143,16 @@ class ScoreGraph(NamedTuple):
         if n.op in PLACES:
             return True
         if n.op == "element":
-            return self.graph.inputs[n.value].element in _INTEGERS
+            return self.graph.inputs[n.value].element in INTEGERS
         if n.op == "constant":
             return type(constant_of(n)) is int
+        if n.op == "cast":
+            return n.value in INTEGERS
         return n.op in _OF_INTEGERS and all([self.is_integer(i) for i in n.operands])
+
+    def is_wide(self, node: int) -> bool:
+        """Return True if the value of a node is an integer of 64 bits."""
+        return is_wide(self.graph, node)
 
     def is_small(self, node: int) -> bool:
         """Return True if an integer is computed from indices and constants, and at most :data:`SMALL`."""
@@ -146,6 +165,8 @@ class ScoreGraph(NamedTuple):
             return abs(constant_of(n))
         if n.op in PLACES:
             return 1 << 26
+        if n.op == "cast" and n.value == "i64":
+            return self._most(n.operands[0])
         if n.op not in _OF_INTEGERS or n.op == "multiply":
             return inf
         bounds = [self._most(i) for i in n.operands]
@@ -159,15 +180,15 @@ class ScoreGraph(NamedTuple):
         return _float_integers(self)
 
     def query_factor(self, node: int) -> int | None:
-        """Return the factor of the query in an integer that is a sum of it and of terms that do not depend on it, or
-        None if the node has another form.
-        """
+        """Return n for an integer of the form ``n * query + terms without the query``, and None for other nodes."""
         n = self.graph.nodes[node]
         if n.op == "row":
             return 1
         if self.depends[node] in ("", "column"):
             return 0 if self.is_integer(node) else None
         signs = {"add": (1, 1), "subtract": (1, -1), "negative": (-1,)}.get(n.op, ())
+        if n.op == "cast" and n.value == "i64":
+            signs = (1,)
         total = 0 if signs else None
         for sign, i in zip(signs, n.operands):
             factor = self.query_factor(i)
@@ -193,21 +214,35 @@ _OF_ANY = (
 
 def kind_of(graph: Graph | Builder, node: int) -> str:
     """Return the kind of a node's values: b (Boolean), i (integer) or f (float)."""
+    return _kind_of(graph, node).replace("w", "i")
+
+
+def is_wide(graph: Graph | Builder, node: int) -> bool:
+    """Return True if the value of a node is an integer of 64 bits."""
+    return _kind_of(graph, node) == "w"
+
+
+def _kind_of(graph: Graph | Builder, node: int) -> str:
+    """Return the kind of a node's values: b (Boolean), i (integer), w (integer of 64 bits) or f (float)."""
     n = graph.nodes[node]
     if n.op in PLACES:
         return "i"
-    if n.op == "element":
-        element = graph.inputs[n.value].element
-        return "b" if element == "i1" else "i" if element in _INTEGERS else "f"
+    if n.op in ("element", "cast"):
+        return _KINDS.get(graph.inputs[n.value].element if n.op == "element" else n.value, "f")
     if n.op == "constant":
         value = constant_of(n)
-        return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+        return "b" if isinstance(value, bool) else "f" if isinstance(value, float) else "w" if _is_large(value) else "i"
     if n.op in FUNCTIONS and FUNCTIONS[n.op].result == "b":
         return "b"
     if n.op in _OF_ANY:
-        of = [kind_of(graph, i) for i in (n.operands[1:] if n.op == "where" else n.operands)]
-        return max(of, key="bif".index)
+        of = [_kind_of(graph, i) for i in (n.operands[1:] if n.op == "where" else n.operands)]
+        return max(of, key="biwf".index)
     return "f"
+
+
+def _is_large(value: int) -> bool:
+    """Return True if an integer does not fit in 32 bits."""
+    return not -(1 << 31) <= value < 1 << 31
 
 
 @lru_cache(maxsize=256)
@@ -222,7 +257,8 @@ def _name(of: ScoreGraph) -> str:
     return letters + sha256(repr(tuple(of)).encode()).hexdigest()[:12]
 
 
-_INTEGERS = ("i8", "ui8", "i32", "i64")
+_KINDS = {"i1": "b", "i8": "i", "ui8": "i", "i32": "i", "i64": "w"}
+"""Element types -> kinds of values, as :func:`_kind_of` returns them. Others are floats."""
 
 _OF_INTEGERS = ("add", "subtract", "multiply", "floor_divide", "remainder", "negative", "abs", "maximum", "minimum")
 """Functions of integers whose results are integers."""
@@ -258,7 +294,7 @@ def _float_integers(of: ScoreGraph) -> tuple[int, ...]:
         if n.op == "abs":
             return all([is_converted(user, other) for other in used if user in nodes[other].operands])
         if n.op == "cast" or n.op in OF_FLOATS:
-            return True
+            return n.value not in INTEGERS
         others = [x for x in n.operands if x != i]
         of_numbers = n.op in ("add", "subtract", "multiply", "maximum", "minimum")
         return of_numbers and len(others) == 1 and kind_of(of.graph, others[0]) == "f"
@@ -269,6 +305,7 @@ def _float_integers(of: ScoreGraph) -> tuple[int, ...]:
             i
             for i in sorted(used - outputs)
             if of.is_integer(i)
+            and not of.is_wide(i)
             and of.depends[i] in ("row", "both")
             and all([is_converted(i, user) for user in used if i in nodes[user].operands])
         ]
@@ -327,18 +364,39 @@ class Scored:
         self._compute(node, ("", "row", "column", "both"), score, place, known)
         return known[node]
 
-    def held_type(self, node: int) -> Any:
-        """Return the type in which a value of an array is held: Float32, or Int32 for integers and Booleans."""
+    def word_type(self, node: int) -> WordType:
+        """Return the type of the words in which a value of an array is held: Float32, or Int32 for integers and
+        Booleans.
+        """
         element = self.of.graph.inputs[self.of.graph.nodes[node].value].element
         return cute.Float32 if element in ("f16", "bf16", "f32") else cute.Int32
 
-    def held(self, node: int, value: Any) -> Any:
-        """Return the value of an array as it is held in memory."""
+    def held(self, node: int, value: Any, word: int) -> Word:
+        """Return a word of a value of an array, as memory holds it: of i64, the low half and then the high one."""
+        if self.of.is_wide(node):
+            return (value >> 32 * word).to(cute.Int32)
         return cute.where(value, 1, 0) if self.of.is_boolean(node) else value
 
-    def read(self, node: int, word: Any) -> Any:
-        """Return the value of an array that was held in memory."""
-        return word != 0 if self.of.is_boolean(node) else word
+    def read(self, node: int, words: list[Word]) -> Any:
+        """Return the value of an array from its words in memory."""
+        if self.of.is_wide(node):
+            low, high = [word.to(cute.Int64) for word in words]
+            return (high << 32) | (low & 0xFFFFFFFF)
+        return words[0] != 0 if self.of.is_boolean(node) else words[0]
+
+    def read_all(self, words: tuple[tuple[int, int], ...], load: Callable[[int, WordType], Word]) -> Values:
+        """Return the values of arrays from their words in memory.
+
+        Args:
+            words: Nodes and the indices of their words, those of a node in order.
+            load: ``load(i, type)`` returns the ``i``-th of these words.
+        """
+        held, parts = Values(), list[Word]()
+        for i, (node, _) in enumerate(words):
+            parts.append(load(i, self.word_type(node)))
+            if len(parts) == (2 if self.of.is_wide(node) else 1):
+                held[node], parts = self.read(node, parts), []
+        return held
 
     def indices(self, index: int, place: Indices, known: Values) -> list[Any]:
         """Return the indices at which the graph reads an input that it reads once."""
@@ -364,11 +422,19 @@ class Scored:
             held = array[tuple(self._within(node, array, found))]
             if element == "i1":
                 return held != 0
+            if element == "i64":
+                return held
             return held.to(cute.Float32 if element in ("f16", "bf16", "f32") else cute.Int32)
         if node.op == "load":
             return self.inputs[node.value]
-        if node.op == "constant" and isinstance(constant_of(node), bool):
-            return cute.Boolean(constant_of(node))
+        if node.op == "constant":
+            value = constant_of(node)
+            if isinstance(value, bool):
+                return cute.Boolean(value)
+            return cute.Int64(value) if isinstance(value, int) and _is_large(value) else value
+        if node.op == "cast" and node.value in INTEGERS:
+            value = number(node.value)(operands[0])
+            return value if node.value == "i64" else cute.Int32(value)
         if node.op == "tanh":  # an absolute error of 1e-7 is enough for a score
             power = cute.arch.exp2(cute.Float32(operands[0]) * 2.8853900817779268) + 1.0
             return cute.math.fma(cute.arch.rcp_approx(power), -2.0, 1.0)
@@ -385,7 +451,7 @@ class Scored:
             if isinstance(index, int):
                 index = extent + index if index < 0 else cute.Int32(index)
             elif self.of.graph.nodes[i].op not in PLACES:
-                index = cute.where(index < 0, index + extent, index)
+                index = cute.Int32(cute.where(index < 0, index + extent, index))
             at.append(index)
         return at or [0]
 

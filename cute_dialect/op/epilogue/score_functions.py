@@ -23,7 +23,7 @@ from functools import cache, lru_cache, partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, TypeGuard, TypeVar, cast
 
-from cute_dialect.kernels.attention.score_graph import ARRAYS, ScoreGraph, kind_of
+from cute_dialect.kernels.attention.score_graph import ARRAYS, INTEGERS, ScoreGraph, is_wide, kind_of
 from cute_dialect.kernels.epilogue.functions import FUNCTIONS
 from cute_dialect.kernels.epilogue.graph import Builder, Input, Output, constant_of
 from cute_dialect.op.arrays.dtypes import element_name
@@ -45,8 +45,6 @@ _INDICES = ("matrix", "head", "row", "column")
 """Indices in the order of the parameters."""
 
 _Function: TypeAlias = Callable[..., Any]
-
-_INTEGERS = ("i8", "ui8", "i32", "i64")
 
 
 class TracedScores(NamedTuple):
@@ -101,6 +99,15 @@ class _ScoreBuilder(Builder):
         """Return the kind of a node's values: b (boolean), i (integer) or f (float)."""
         return kind_of(self, node)
 
+    def constant(self, value: bool | int | float) -> int:
+        """Return a constant.  Raises EpilogueError for an integer of more than 64 bits."""
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise EpilogueError(
+                f"{self.what}: the constant {value} has more than 64 bits; use integers from -2**63 to 2**63 - 1, or "
+                "a float"
+            )
+        return super().constant(value)
+
 
 _KINDS = {"b": "bool", "i": "int", "f": "float"}
 """Kinds of values -> their types in errors."""
@@ -113,8 +120,9 @@ class _Score(Proxy):
 
     @property
     def dtype(self) -> Any:
-        """The torch type: float32, int32 or bool."""
-        name = {"b": "bool", "i": "int32", "f": "float32"}[self._kind()]
+        """The torch type: float32, int32, int64 or bool."""
+        integer = "int64" if is_wide(self.make, self.node) else "int32"
+        name = {"b": "bool", "i": integer, "f": "float32"}[self._kind()]
         return getattr(sys.modules.get("torch"), name, name)
 
     @property
@@ -128,8 +136,10 @@ class _Score(Proxy):
     def to(self, dtype: Any, *others: Any, **more: Any) -> _Score:
         """Convert the value to a float type, or an integer to an integer type."""
         element = element_name(dtype)
-        if element in _INTEGERS and self._kind() != "f":
-            return self if self._kind() == "i" else functions.where(self, 1, 0)  # type: ignore[return-value]
+        if element in INTEGERS and self._kind() != "f":
+            value: _Score = functions.where(self, 1, 0) if self._kind() == "b" else self  # type: ignore[assignment]
+            unchanged = element == ("i64" if is_wide(self.make, value.node) else "i32")
+            return value if unchanged else value._again(self.make.cast(value.node, element))
         if element == "i1":
             return self if self._kind() == "b" else call("not_equal", self, 0)
         if element not in ("f16", "bf16", "f32"):
@@ -149,11 +159,11 @@ class _Score(Proxy):
         return self.to("f32")
 
     def long(self) -> _Score:
-        """Return an integer."""
+        """Convert the value to an integer of 64 bits."""
         return self.to("i64")
 
     def int(self) -> _Score:
-        """Return an integer."""
+        """Convert the value to an integer of 32 bits."""
         return self.to("i32")
 
     def bool(self) -> _Score:

@@ -276,6 +276,22 @@ def gated(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     return score + LINES[h, (q_idx - kv_idx) * VISIBLE[h].int()]
 
 
+MILLISECONDS = 1_700_000_000_000 + 40_000_000 * torch.arange(S)
+AGES = torch.tensor([2**31 + 5, 2**40])
+ENDS = torch.where(torch.arange(S) % 4 > 0, MILLISECONDS[0] + 100 * torch.arange(S), 2**63 - 1)
+
+
+def late(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score + (MILLISECONDS[kv_idx] - MILLISECONDS[q_idx]).float() * 2.0**-32 + LINES[h, AGES[h] % 100]
+
+
+def stamps(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    near = abs(MILLISECONDS[q_idx] - MILLISECONDS[kv_idx]) < AGES[h]
+    shifted = (q_idx * 100 + MILLISECONDS[0] >= ENDS[kv_idx]) ^ (abs(q_idx - AGES[h]) <= AGES[h] - kv_idx)
+    moved = (q_idx + MILLISECONDS[0] == kv_idx + (MILLISECONDS[0] - 3)) | (q_idx + MILLISECONDS[0] < ENDS[kv_idx])
+    return near & shifted | (KINDS[q_idx].long() * 3_000_000_000 == 0) & moved | (q_idx == kv_idx)
+
+
 GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     # score_mod, mask_mod, and the block mask
     "captured": (added, per_head, {"BLOCK_SIZE": 128}),
@@ -289,6 +305,7 @@ GRADIENTS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "bounds": (distances, kinds, {"BLOCK_SIZE": (64, 128)}),
     "branches": (scaled, branches, {"BLOCK_SIZE": 64}),
     "large numbers": (gated, times, {"BLOCK_SIZE": 128}),
+    "64 bits": (late, stamps, {"BLOCK_SIZE": 128}),
 }
 
 
@@ -552,7 +569,8 @@ def test_functions_that_change_nothing_have_no_graph() -> None:
 
 def test_values_convert_as_torch_tensors_do() -> None:
     where = graph(lambda s, b, h, i, j: s + (i > j).float() + (i > j).int() + i.to(torch.float16) + i.long())
-    assert where.count("where") == 2 and where.count("cast") == 1
+    assert where.count("where") == 2 and where.count("cast") == 2
+    assert graph(None, lambda b, h, i, j: i.int() == DOCUMENT[j].long() // 2).count("cast") == 0
     assert graph(lambda s, b, h, i, j: s + BIAS[0][i] + PREFIX) == [
         "accum", "row", "element", "add", "element", "add",
     ]  # fmt: skip
@@ -561,6 +579,8 @@ def test_values_convert_as_torch_tensors_do() -> None:
 
     def typed(s: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
         assert (s.dtype, i.dtype, (i > j).dtype) == (torch.float32, torch.int32, torch.bool)
+        assert (i + 2**31).dtype == (DOCUMENT[i] * j).dtype == i.long().dtype == torch.int64
+        assert DOCUMENT[i].int().dtype == torch.where(i > j, KINDS[i], 2).dtype == torch.int32
         return s + DOCUMENT[i].to(s.dtype)
 
     assert graph(typed)[-1] == "add"
@@ -669,6 +689,7 @@ def test_errors_of_functions() -> None:
         (lambda s, b, h, i, j: s >> 1, None, ">> needs an integer and a constant from 0 to 30"),
         (lambda s, b, h, i, j: s + SLOPES.numpy()[h], None, "a NumPy array is indexed by, or combined with, a traced"),
         (lambda s, b, h, i, j: s + [0.5, 0.25][h], None, "to index by it, make a torch tensor of the list outside"),
+        (None, lambda b, h, i, j: i < 2**63, "the constant 9223372036854775808 has more than 64 bits"),
     ]
     for score_mod, mask_mod, message in calls:
         with pytest.raises(EpilogueError) as caught:
