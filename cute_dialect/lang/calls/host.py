@@ -19,6 +19,7 @@ from inspect import CO_GENERATOR, signature
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cute_dialect.arch.targets import DEFAULT_TARGET
 from cute_dialect.errors import CompileError, Place
 from cute_dialect.lang.calls.arguments import STREAM, Spec, named, rebuild, symbol_places
 from cute_dialect.lang.calls.compiled import CALL_OPTIONS, Outcome
@@ -533,16 +534,16 @@ class Launch:
         for other in following:
             if other in tracer.state["pending"]:
                 tracer.state["pending"].remove(other)
-        facts = LaunchFacts(_facts(_three(grid, "grid")), _facts(_three(block, "block")), most_blocks, smaller)
+        facts = LaunchFacts(_facts(_three(grid, "grid")), _facts(_block(block)), most_blocks, smaller)
         if smem_merge_branch_allocs:
             flags.append(MERGED_SMEM)
-        if _launch(tracer, self, _three(grid, "grid"), _three(block, "block"), facts, smem, flags, following):
+        if _launch(tracer, self, _three(grid, "grid"), _block(block), facts, smem, flags, following):
             return None
         if len(following) > 1:
             raise KernelTypeError("F133", f"{self.describe()} has several fallbacks but no promised arguments")
         for other in following:
             own = {"grid": grid, "block": block, "cluster": None, "smem": None, **other.sizes}
-            of_other = _three(own["grid"], "grid"), _three(own["block"], "block")
+            of_other = _three(own["grid"], "grid"), _block(own["block"])
             facts = LaunchFacts(_facts(of_other[0]), _facts(of_other[1]), _cluster(own["cluster"], other.kernel))
             _launch(tracer, other, *of_other, facts, own["smem"], ["cute.fallback"])
         return None
@@ -596,6 +597,20 @@ def _three(value: Any, what: str) -> tuple[Any, Any, Any]:
             raise KernelTypeError("F115", f"{what} takes integers, got {entry!r}")
     x, y, z = (*made, 1, 1)[:3]
     return x, y, z
+
+
+def _block(value: object) -> tuple[int | Numeric, ...]:
+    """Return the three sizes of blocks.  Raises F115 for more threads, or more along z, than CUDA runs."""
+    sizes = _three(value, "block")
+    threads, most = prod([n for n in sizes if isinstance(n, int)]), DEFAULT_TARGET.threads
+    if threads > most:
+        text = f"the blocks have {threads} threads; at most {most} are allowed"
+        raise KernelTypeError("F115", text, hint="launch more blocks of fewer threads")
+    most_z = DEFAULT_TARGET.threads_z
+    if isinstance(sizes[2], int) and sizes[2] > most_z:
+        text = f"the blocks have {sizes[2]} threads along z; at most {most_z} are allowed"
+        raise KernelTypeError("F115", text, hint="put the longest side of the block along x")
+    return sizes
 
 
 def _cluster(value: Any, kernel: Traced) -> tuple[int, int, int]:

@@ -191,6 +191,36 @@ call(lambda x: None, X).launch(grid=1, block=1, blck=3)
 #:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: hint: did you mean 'block'?
 
+# ===== a block of too many threads
+@cute.jit
+def run(x: cute.Tensor):
+    call(lambda x: None, x).launch(grid=1, block=(64, 32))
+
+
+run(X)
+#: KernelTypeError
+#: arguments.py:3:5: error F115: the blocks have 2048 threads; at most 1024 are allowed
+#:     3 |     call(lambda x: None, x).launch(grid=1, block=(64, 32))
+#:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: launch more blocks of fewer threads
+#: called from arguments.py:6:1  run(X)
+
+# ===== a block of too many threads, outside of a host function
+call(lambda x: None, X).launch(grid=1, block=1025)
+#: KernelTypeError
+#: arguments.py:1:1: error F115: the blocks have 1025 threads; at most 1024 are allowed
+#:     1 | call(lambda x: None, X).launch(grid=1, block=1025)
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: launch more blocks of fewer threads
+
+# ===== a block of too many threads along z
+call(lambda x: None, X).launch(grid=1, block=(1, 4, 128))
+#: KernelTypeError
+#: arguments.py:1:1: error F115: the blocks have 128 threads along z; at most 64 are allowed
+#:     1 | call(lambda x: None, X).launch(grid=1, block=(1, 4, 128))
+#:       | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#: hint: put the longest side of the block along x
+
 # ===== sizes of a launch without their names
 call(lambda x: None, X).launch(1, 32)
 #: KernelTypeError
