@@ -196,9 +196,9 @@ class SymmetricArray:
         if rank not in range(len(self)):
             raise UsageError(f"on: there is no rank {rank}; the tensor has {len(self)} ranks")
         if _calls and _calls[-1][0] is not self._world:
-            raise UsageError("on: the tensor is of other ranks; allocate it by world.symmetric or world.signals again")
+            raise UsageError("on: the tensor belongs to another world; allocate it by symmetric or signals of this one")
         if _calls and _calls[-1][1] != rank:
-            text = f"on: rank {rank} in a call of rank {_calls[-1][1]}; pass the number that world.run passes"
+            text = f"on: got rank {rank} in the call of rank {_calls[-1][1]}; pass the number that world.run passes"
             raise UsageError(text)
         # A call takes arrays for tensors and Python's numbers for those of the language.
         make = cast("Callable[[object, object, int, int], Symmetric]", Symmetric)

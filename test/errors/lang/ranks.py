@@ -237,6 +237,50 @@ run(lambda x, s: None, ranks=0)
 #: UsageError
 #: ranks: count must be an integer of at least 1, got 0
 
+# ===== a symmetric tensor of a negative size
+with cute.testing.ranks(2) as world:
+    world.symmetric(-1, cute.Float32)
+#: UsageError
+#: symmetric: shape must consist of integers of at least 0, got -1
+
+# ===== a symmetric tensor of an element type that there is not
+with cute.testing.ranks(2) as world:
+    world.symmetric(32, "foo")
+#: UsageError
+#: symmetric: dtype must be a type such as cute.BFloat16 or a dtype of numpy, got 'foo'
+
+# ===== the symmetric tensor of a rank that does not exist
+with cute.testing.ranks(2) as world:
+    world.symmetric(32, cute.Float32).on(2)
+#: UsageError
+#: on: there is no rank 2; the tensor has 2 ranks
+
+# ===== the symmetric tensor of another rank
+with cute.testing.ranks(2) as world:
+    x = world.symmetric(32, cute.Float32)
+    world.run(lambda rank: x.on(1 - rank))
+#: UsageError
+#: on: got rank 1 in the call of rank 0; pass the number that world.run passes
+
+# ===== the symmetric tensor of another world
+with cute.testing.ranks(2) as world, cute.testing.ranks(2) as other:
+    x = other.symmetric(32, cute.Float32)
+    world.run(lambda rank: x.on(rank))
+#: UsageError
+#: on: the tensor belongs to another world; allocate it by symmetric or signals of this one
+
+# ===== a run in the function of a run
+with cute.testing.ranks(2) as world:
+    world.run(lambda rank: world.run(lambda rank: None))
+#: UsageError
+#: run: called in the function of another run; call it after that one has returned
+
+# ===== a barrier in the function of a run
+with cute.testing.ranks(2) as world:
+    world.run(lambda rank: world.barrier())
+#: UsageError
+#: barrier: no launch has ended in the function of run; call it between two calls of run
+
 # ===== signals without slots
 with cute.testing.ranks(2) as world:
     world.signals(0)

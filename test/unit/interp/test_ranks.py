@@ -132,9 +132,9 @@ def test_wrong_arguments_are_refused() -> None:
         for rank in (-1, 2):
             with pytest.raises(cute.CuteError, match=f"there is no rank {rank}; the tensor has 2 ranks"):
                 x.on(rank)
-        with pytest.raises(cute.CuteError, match="on: rank 1 in a call of rank 0; pass the number"):
+        with pytest.raises(cute.CuteError, match="on: got rank 1 in the call of rank 0; pass the number"):
             world.run(lambda rank: x.on(1 - rank))
-        with pytest.raises(cute.CuteError, match="the tensor is of other ranks; allocate it"):
+        with pytest.raises(cute.CuteError, match="the tensor belongs to another world; allocate it"):
             other.run(x.on)
         with pytest.raises(cute.CuteError, match="barrier: no launch has ended"):
             world.run(lambda rank: world.barrier())
