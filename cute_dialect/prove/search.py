@@ -138,7 +138,7 @@ class Keys:
         return out, tiles or 0
 
     def _learn_launch(self, s: State) -> None:
-        """Let small sizes be decided for the whole launch, if warps may be in different tiles. Raises Restart.
+        """Decide small sizes once for the launch, if warps may be in different tiles. Raises Restart.
 
         Otherwise the search tries all sequences of small trip counts that fit a ring. With as many steps per tile as
         the ring has stages, the warps are at most one tile apart. An mbarrier per stage and direction is assumed.

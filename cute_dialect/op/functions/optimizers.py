@@ -188,7 +188,7 @@ def updated(
     run: Interpreted | None = None,
     indices: Sequence[int] | None = None,
 ) -> None:
-    """Compute :func:`adamw_` for numbers that are checked; ``indices`` are those of the parameters for errors.
+    """Compute :func:`adamw_` with checked numbers. Errors name the parameters by ``indices``.
 
     The numbers are not part of the key of a cached call: they differ from step to step, and a replay gets its own.
     """

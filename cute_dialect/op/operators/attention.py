@@ -94,7 +94,7 @@ def gradients_by_kernels(
 
 
 def _has_each_score(bias: Tensor | None, f: Form) -> bool:
-    """Return True if a mask has an element for each score, so that its gradient has no sums, whose order matters."""
+    """Return True if a mask has an element per score. Its gradient then needs no additions, whose order could vary."""
     return bias is not None and not f.packed and bias.numel() == f.batch * f.heads * f.queries * f.keys
 
 
