@@ -12,9 +12,9 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 788,
-    "lines": 236_023,
+    "lines": 236_151,
     "# fmt: skip": 922,
-    "Any": 7_033,
+    "Any": 7_030,
     f"functions with {MANY} or more parameters": 126,
 }
 
