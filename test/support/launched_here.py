@@ -53,17 +53,22 @@ class Rows:
 
     def __init__(self, kernel: Any, seen: Seen):
         self.compiled, self.seen = kernel.compiled(cpu=True), seen
+        seen.names.append(kernel.name)
 
     def kernel(self, name: str) -> Here:
         return Here(self.compiled.kernel(name), self.seen)
 
 
 class Seen:
-    """Launch counters: ``first`` launches and replays (``again``). Kernels compute nothing if ``works`` is False."""
+    """Launch counters: ``first`` launches and replays (``again``), and names of kernels that are launched first.
 
-    def __init__(self, works: bool = True) -> None:
+    Kernels compute nothing if ``works`` is False. ``capability`` is that of the GPU.
+    """
+
+    def __init__(self, works: bool = True, capability: tuple[int, int] = (9, 0)) -> None:
         self.first = self.again = 0
-        self.works = works
+        self.works, self.capability = works, capability
+        self.names: list[str] = []
 
     def run(self, kernel: Any, given: Any) -> None:
         if self.works:
@@ -98,6 +103,7 @@ def here(seen: Seen) -> Iterator[Seen]:
         for module in (compute, products):
             stack.enter_context(patch.object(module, "gpu_of", lambda _: GPU))
         stack.enter_context(patch.object(RowCall, "check_gpu", lambda self: None))
+        stack.enter_context(patch.object(RowCall, "capability", lambda self: seen.capability))
         stack.enter_context(patch.object(RowCall, "module", lambda self, kernel: Rows(kernel, seen)))
         stack.enter_context(patch.object(recording, "current_stream_of_torch", lambda: lambda device: 7))
         stack.enter_context(patch.object(launcher, "current_stream_of_torch", lambda: lambda device: 7))

@@ -24,6 +24,7 @@ from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.gemm import options_of
 from cute_dialect.op.execute.kernel_cache import compiled_kernel
 from cute_dialect.op.execute.launcher import launched
+from cute_dialect.op.select.backends import Backend
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -264,6 +265,11 @@ class RowCall:
     def capability(self) -> tuple[int, int]:
         """Return the compute capability of the GPU.  Raises DeviceError if there is none."""
         return gpu_here(self.name).capability(self.gpu)
+
+    def check_backend(self, backend: Backend) -> None:
+        """Raise DeviceError if the call needs a GPU and there is none, or UnsupportedError if it lacks instructions."""
+        if not self.cpu:
+            backend.check_gpu(self.capability(), self.name)
 
     def module(self, kernel: RowKernel) -> CompiledModule:
         """Return the compiled kernel for the device of the arrays."""

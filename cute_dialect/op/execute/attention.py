@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -48,6 +49,7 @@ from cute_dialect.op.problems.attention import (
     numbers_of,
 )
 from cute_dialect.op.problems.flex_attention import KEY_LISTS
+from cute_dialect.op.select.backends import WGMMA, Backend, of_tensor_memory, unmeasured
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 from cute_dialect.runtime.settings import flag
 
@@ -57,7 +59,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 __all__ = [
     "OPTIONAL_ARRAYS", "AttentionDispatch", "CascadeDispatch", "Dispatch", "TensorMemoryDispatch", "block_lists",
-    "captured_array", "captured_operands", "cascade_of", "check_call", "computed", "computed_cascade",
+    "call_way", "captured_array", "captured_operands", "cascade_of", "check_call", "computed", "computed_cascade",
     "dropout_operands", "expanded_mask", "expanded_slopes", "head_matrix", "log_matrix", "readable_matrix",
     "result_array", "state_of_call", "tensor_memory_way", "tiles_of", "way_of",
 ]  # fmt: skip
@@ -190,15 +192,38 @@ def way_of(form: Form, kernel: AttentionConfig | str | None = None, split_keys: 
     return AttentionDispatch(form, first, config, parts, combine)
 
 
+def call_way(
+    one: RowCall, form: Form, kernel: AttentionConfig | str | None = None, split_keys: int | None = None
+) -> Dispatch:
+    """Return the kernels of a call of a function for its GPU. On the interpreter, ``kernel`` may name any of them.
+
+    Args:
+        kernel, split_keys: as for :func:`way_of`.
+
+    Raises UnsupportedError, also if the GPU runs no kernel of attention.
+    """
+    if one.cpu:
+        named = re.search(r"-sm(\d+)\b", kernel) if isinstance(kernel, str) else None
+        backend = None if named is None else unmeasured(int(named[1]))
+    else:
+        capability = one.capability()
+        backend = of_tensor_memory(capability)
+        if backend is None:
+            WGMMA.check_gpu(capability, one.name)
+    if backend is None:
+        return way_of(form, kernel, split_keys)
+    return tensor_memory_way(form, backend, kernel, split_keys, of_plan=False)
+
+
 def tensor_memory_way(
-    form: Form, target: str, kernel_cc: int, kernel: object = None, split_keys: int | None = None
+    form: Form, backend: Backend, kernel: object = None, split_keys: int | None = None, *, of_plan: bool = True
 ) -> TensorMemoryDispatch:
     """Return the kernel of a call for a chip with tensor memory.
 
     Args:
-        target: the chip for which the kernel is compiled.
-        kernel_cc: its compute capability, for errors.
+        backend: the backend of the chip.
         kernel, split_keys: as for :func:`way_of`; None, or the name of the kernel and 1.
+        of_plan: the call is of a plan, which may select another backend.
 
     Raises UnsupportedError.
     """
@@ -219,11 +244,11 @@ def tensor_memory_way(
     }
     found = [name for name, is_used in refused.items() if is_used]
     if found:
-        raise UnsupportedError(
-            f"{CALL}: kernel_cc={kernel_cc} does not support {', '.join(found)}; use kernel_cc=90, or call op.attention"
-        )
+        where = f"kernel_cc={backend.chip}" if of_plan else f"the kernel for sm_{backend.chip}"
+        cure = f"kernel_cc={WGMMA.chip}" if of_plan else 'device="cpu"'
+        raise UnsupportedError(f"{CALL}: {where} does not support {', '.join(found)}; use {cure}")
     head = next(n for n in sm100.HEADS if n >= form.size)
-    config = sm100.Sm100Attention(form.element, head, form.mask, form.lse, target)
+    config = sm100.Sm100Attention(form.element, head, form.mask, form.lse, backend.target)
     if kernel not in (None, config.name):
         raise UnsupportedError(
             f"{CALL}: kernel {kernel!r} does not match this call; omit kernel, or use {config.name!r}"

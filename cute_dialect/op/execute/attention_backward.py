@@ -41,6 +41,7 @@ from cute_dialect.op.execute.attention import (
 from cute_dialect.op.problems.attention import Form, Numbers, form_of, is_readable
 from cute_dialect.op.problems.flex_attention import KEY_LISTS, QUERY_LISTS
 from cute_dialect.op.problems.operands import check_overlap
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.runtime.arrays import ArrayView, view_of
 from cute_dialect.runtime.driver import driver
 
@@ -316,6 +317,7 @@ def computed_gradients(one: RowCall, way: BackwardDispatch) -> tuple[Any, Any, A
     """Compute the gradients of q, k and v to the arrays ``dq``, ``dk`` and ``dv`` of the call, or to new ones."""
     one.expect("dout", one.views["out"].shape)
     check_call(one, way.problem.form, way.problem.longest_keys)
+    one.check_backend(WGMMA)
     shapes = [one.views[key].shape for key in ("q", "k", "v")]
     is_empty = any(0 in shape for shape in shapes)
     for name, shape in zip(GRADIENTS, shapes):

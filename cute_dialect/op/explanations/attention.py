@@ -45,7 +45,7 @@ from cute_dialect.op.explanations.gemm import Explanation, Line
 from cute_dialect.op.keywords import check_flag
 from cute_dialect.op.problems.attention import DESCALES, Form, Numbers, factor_of, form_of, is_readable, numbers_of
 from cute_dialect.op.problems.flex_attention import FLEX, fields_of
-from cute_dialect.op.select.backends import LATEST, unmeasured
+from cute_dialect.op.select.backends import LATEST, WGMMA, capability_named, of_tensor_memory, unmeasured
 from cute_dialect.op.select.sm100_model import attention_lines
 from cute_dialect.op.signature_types import Window
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
@@ -165,9 +165,9 @@ def explain_attention(
     cu_seqlens_q: Shaped = None, cu_seqlens_k: Shaped = None, q_descale: Shaped = None, k_descale: Shaped = None,
     v_descale: Shaped = None, dtype: object = None, max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
     deterministic: bool | None = None, kernel: AttentionConfig | str | None = None, split_keys: int | None = None,
-    element: str = "f16", kernel_cc: int = LATEST.chip,
+    element: str = "f16", kernel_cc: int = LATEST.chip, gpu: str = "",
 ) -> AttentionExplanation | TensorMemoryExplanation:  # fmt: skip
-    """Return the explanation of an attention call, on a chip with tensor memory if ``kernel_cc`` is that of one.
+    """Return the explanation of an attention call, on a chip with tensor memory if ``kernel_cc`` or ``gpu`` has it.
 
     Arrays may be replaced by shapes, for contiguous arrays of type ``element``; so may the offsets of packed
     sequences.  Offsets in CPU memory are read.  ``max_seqlen_k`` and ``deterministic`` only affect gradients, and
@@ -193,12 +193,13 @@ def explain_attention(
     flops = 2 * (form.size + form.values) * form.heads * _multiplied(form, views)
     copied = tuple([name for name in ("q", "k", "v") if not is_readable(views[name])])
     moved = _bytes(form, views)
-    backend = unmeasured(kernel_cc)
+    capability = capability_named(gpu)
+    backend = unmeasured(kernel_cc) if capability is None else of_tensor_memory(capability)
     if backend is not None:
-        found = tensor_memory_way(form, backend.target, kernel_cc, kernel, split_keys)
+        found = tensor_memory_way(form, backend, kernel, split_keys, of_plan=capability is None)
         return TensorMemoryExplanation(
             operation="attention",
-            gpu=backend.target,
+            gpu=gpu or backend.target,
             kernel=found.config.name,
             status=backend.status,
             flops=flops,
@@ -208,10 +209,12 @@ def explain_attention(
             way=found,
             copied=copied,
         )
+    if capability is not None:
+        WGMMA.check_gpu(capability, "attention")
     bound = max(flops / PEAK / 1e6 / (2 if form.output else 1), moved / BANDWIDTH / 1e6)
     way = way_of(form, kernel, split_keys)
     return AttentionExplanation(
-        operation="attention", kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
+        operation="attention", gpu=gpu, kernel=way.config.name, flops=flops, bytes=moved, bound=bound,
         kernels=way.kernels, form=form, way=way, copied=copied,
     )  # fmt: skip
 

@@ -25,7 +25,7 @@ from cute_dialect.op.arrays.library import call_operator, is_autocast, scalar
 from cute_dialect.op.arrays.operand_views import overlap
 from cute_dialect.op.errors import DtypeError, LayoutError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, check_elements, is_contiguous
-from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, check_call, computed, state_of_call, way_of
+from cute_dialect.op.execute.attention import OPTIONAL_ARRAYS, call_way, check_call, computed, state_of_call
 from cute_dialect.op.execute.attention_backward import (
     BACKWARD_CALL,
     BACKWARD_OTHERS,
@@ -257,7 +257,7 @@ def _launched(
     given = Numbers(softcap, *given[:4])
     form = form_of(one.views, causal, scale, window, lse, layout, longest, one.element, given)
     check_call(one, form, longest_keys)
-    way = way_of(form, kernel, split_keys)
+    way = call_way(one, form, kernel, split_keys)
     with one.on():
         results = computed(one, form, way)
     return tuple(results[:2]) if lse else results[0]

@@ -34,6 +34,7 @@ from cute_dialect.op.problems.attention import (
     is_number,
     numbers_of,
 )
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.runtime.settings import flag
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -158,6 +159,7 @@ def _computed(
     form = form_of(one.views, direction, scale, None, lse, layout, None, one.element, Numbers(softcap, grown))
     shared = _shared_form(one, form, largest)
     check_call(one, form)
+    one.check_backend(WGMMA)
     with one.on():
         results = computed_cascade(one, form, shared)
     return tuple(results[:2]) if lse else results[0]

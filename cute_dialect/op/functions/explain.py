@@ -61,7 +61,7 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
-from cute_dialect.op.functions.other_gpus import explain_attention_elsewhere, explain_elsewhere
+from cute_dialect.op.functions.other_gpus import explain_elsewhere
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -77,7 +77,7 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.backends import WGMMA, capability_named
+from cute_dialect.op.select.backends import WGMMA, backend_of, capability_named
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
@@ -89,7 +89,7 @@ _OF_ROWS = frozenset([
     *[getattr(gradients, f"{name}_backward", None) for name in (*MAPS, *NORMS, LOSS)],
 ])  # fmt: skip
 """Row functions, and gradients of row functions that can be called directly."""
-_BY_WGMMA = (grouped_mm, linear_cross_entropy, mm_packed, mm_sparse)
+_BY_WGMMA = (grouped_mm, linear_cross_entropy, mla_decode, mm_packed, mm_sparse)
 """Functions that, like convolutions, refuse other GPUs."""
 
 
@@ -136,7 +136,7 @@ def explain(
         element: type of operands that are given as shapes.
         gpu: name of the GPU; default: the current one, or an H200 if there is none. With scales of blocks of 32 or 16
             it selects the kernel, by default of sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are
-            explained as a plan of ``op.Gemm``, and ``attention`` on GPUs with tensor memory as one of ``op.Attention``.
+            explained as a plan of ``op.Gemm``.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -171,15 +171,17 @@ def explain(
         """Return the explanation of a function whose kernels do not depend on the GPU."""
         return replace(found, gpu=gpu) if gpu and not found.gpu else found
 
+    gpu = gpu or gemm_dispatch.other_gpu()
     capability = capability_named(gpu)
     if name in ("attention", "attention_backward", "flex_attention"):
         of_gemms = {"c": c, "bias": bias, "residual": residual, "activation": applied or None, "epilogue": epilogue}
         of_gemms["dtype"] = dtype
         of_gemms = {key: value for key, value in of_gemms.items() if value is not None}
         more = {**of_gemms, **more}
-        if capability is not None and not WGMMA.runs_on(capability):
-            explained = partial(_explained_attention, name, a, b, out, element, more)
-            return explain_attention_elsewhere(name, lambda cc: explained(kernel_cc=cc), gpu, capability)
+        if name == "attention":
+            return _explained_attention(name, a, b, out, element, more, gpu=gpu)
+        if capability is not None:
+            WGMMA.check_gpu(capability, name)
         return of_gpu(_explained_attention(name, a, b, out, element, more))
     if capability is not None and (is_convolution(function) or function in _BY_WGMMA):
         WGMMA.check_gpu(capability, name)
@@ -251,7 +253,12 @@ def explain(
     }
     settings["accumulator"] = accumulator
     if name == "mm_array":
-        return explained_array(a, b, others, **{"outs": out, "Cs": c, "element": element, **settings, **of_lists})
+        found = explained_array(a, b, others, **{"outs": out, "Cs": c, "element": element, **settings, **of_lists})
+        if capability is not None:
+            for part in [found] if isinstance(found, GemmExplanation) else [part for _, part in found.parts]:
+                for kernel in part.kernels or ():
+                    backend_of(kernel).check_gpu(capability, name)
+        return of_gpu(found)
     if function not in (gemm.mm, gemm.bmm):
         raise UnsupportedError(
             f"explain: {name or repr(function)} is not supported; pass op.mm, op.bmm, op.mm_array, op.grouped_mm, "
@@ -262,12 +269,12 @@ def explain(
 
 
 def _explained_attention(
-    name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any], **of_plan: Any
+    name: str, q: Any, k: Any, v: Any, element: str, more: Mapping[str, Any], **of_gpu: Any
 ) -> Any:
     """Return the explanation of ``attention``, ``attention_backward`` or ``flex_attention``.
 
     Args:
-        of_plan: ``kernel_cc`` of a plan of ``op.Attention``.
+        of_gpu: ``gpu`` of ``attention``.
     """
     function = {"attention": explain_attention, "attention_backward": explain_backward}.get(name, explain_flex)
     known = set(signature(function).parameters)
@@ -276,7 +283,7 @@ def _explained_attention(
     for key in more:
         if key not in known:
             raise ArgumentError(f"explain: {name} is not explained with {key}; omit it")
-    return function(q, k, v, element=element, **more, **of_plan)
+    return function(q, k, v, element=element, **more, **of_gpu)
 
 
 def _refuse(name: str, given: Sequence[str]) -> None:

@@ -45,6 +45,7 @@ from cute_dialect.op.problems.flex_attention import (
     fields_of,
     known_fields,
 )
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.runtime.call_options import device_number
 from cute_dialect.runtime.settings import flag
 
@@ -130,6 +131,7 @@ class FlexCall(NamedTuple):
         form = self.form(one, True)
         self.problem(form, False)  # raises if there are no gradients
         check_call(one, form)
+        one.check_backend(WGMMA)
         out, lse, *_ = computed(one, form, way_of(form, self.kernel))
         return out, lse
 
@@ -307,6 +309,7 @@ def _computed(call: FlexCall, tensors: tuple[Any, ...], lse: bool, stream: objec
     one = RowCall(FLEX, arrays, call.device, others, ("bf16", "f16"), stream=stream, run=run)
     form = call.form(one, lse)
     check_call(one, form)
+    one.check_backend(WGMMA)
     with one.on():
         results = computed(one, form, way_of(form, call.kernel))
     return tuple(results[:2]) if lse else results[0]

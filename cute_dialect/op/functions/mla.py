@@ -19,6 +19,7 @@ from cute_dialect.op.execute.mla import choose_latent, computed_latent
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_flag, check_keywords
 from cute_dialect.op.problems.mla import LATENT_SPELLINGS, MLA, latent_form
+from cute_dialect.op.select.backends import WGMMA
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -120,7 +121,7 @@ def decoded(
         arrays = {"q": q, "cache": cache, "page_table": page_table, "seqused_k": seqused_k, "out": out}
         one = RowCall(MLA, arrays, device, _TABLES, _ELEMENTS, stream=stream, run=run)
         form = latent_form(one.views, causal, scale, lse, longest)
-        one.check_gpu()
+        one.check_backend(WGMMA)
         way = choose_latent(form, kernel, split_keys, longest)
         with one.on():
             results = computed_latent(one, way)

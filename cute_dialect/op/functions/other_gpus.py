@@ -1,26 +1,24 @@
-"""Explanations of GEMMs and attention on GPUs other than Hopper, which plans can use.
+"""Explanations of GEMMs on GPUs other than Hopper, which plans can use.
 
-``mm``, ``bmm`` and ``attention`` launch kernels of sm_90.  On another GPU the explanation is that of the plan with
-the ``kernel_cc`` of the GPU::
+``mm`` and ``bmm`` launch kernels of sm_90.  On another GPU the explanation is that of the plan with the ``kernel_cc``
+of the GPU::
 
     explain(mm, (4096, 4096), (4096, 4096), gpu="NVIDIA B200")    # the kernel of op.Gemm(…, kernel_cc=100)
-    explain(attention, q, k, v, gpu="NVIDIA B200")                # the kernel of op.Attention(…, kernel_cc=100)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from cute_dialect.op.errors import LayoutError, UnsupportedError
-from cute_dialect.op.explanations.attention import TensorMemoryExplanation
 from cute_dialect.op.explanations.gemm import GemmExplanation
 from cute_dialect.op.plans.gemm import Gemm
 from cute_dialect.op.plans.report import explained
 from cute_dialect.op.problems.gemm import CheckedGemm
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.backends import ATTENTION_CCS, KERNEL_CCS, LATEST, MMA_SYNC, UNMEASURED, WGMMA
+from cute_dialect.op.select.backends import KERNEL_CCS, LATEST, MMA_SYNC, UNMEASURED, WGMMA
 from cute_dialect.runtime.arrays import ArrayView
 
 
@@ -79,34 +77,6 @@ def explain_elsewhere(
     status = found.status or ("" if number < LATEST.chip else f"a kernel for sm_80 and later, never run on sm_{number}")
     launch = f"{name} needs sm_90, so launch it by op.Gemm with kernel_cc={plan.chip}"
     return replace(found, operation=name, gpu=gpu, bound=0.0, status="; ".join([x for x in (status, launch) if x]))
-
-
-def explain_attention_elsewhere(
-    name: str, explained: Callable[[int], TensorMemoryExplanation], gpu: str, capability: tuple[int, int]
-) -> TensorMemoryExplanation:
-    """Explain the plan of an attention call for a GPU that does not run the kernels of ``attention``.
-
-    Args:
-        name: "attention", "attention_backward" or "flex_attention".
-        explained: the explanation with the kernels of a compute capability.
-        gpu: name of the GPU.
-        capability: compute capability of the GPU.
-
-    Raises UnsupportedError if no plan has such a kernel.
-    """
-    number = 10 * capability[0] + capability[1]
-    refused = f"{name}: the kernels need sm_{WGMMA.chip}, but the GPU is sm_{number}"
-    if name != "attention" or number not in ATTENTION_CCS:
-        raise UnsupportedError(f'{refused}; use device="cpu"')
-    try:
-        found = explained(number)
-    except UnsupportedError as e:
-        text, _, _ = str(e).removeprefix(f"{name}: ").partition(";")
-        if not text.startswith("kernel_cc="):
-            raise  # also an error with the kernels of sm_90
-        raise UnsupportedError(f'{refused}, and op.Attention with {text}; use device="cpu"') from None
-    launch = f"{name} needs sm_{WGMMA.chip}, so launch it by op.Attention with kernel_cc={number}"
-    return replace(found, gpu=gpu, status=f"{found.status}; {launch}")
 
 
 def _layout(x: ArrayView) -> str:

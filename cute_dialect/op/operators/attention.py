@@ -39,6 +39,7 @@ from cute_dialect.op.operators.attention_matmuls import (
     gradients_by_matmuls,
 )
 from cute_dialect.op.problems.attention import LAYOUTS, Form
+from cute_dialect.op.select.backends import WGMMA
 from cute_dialect.op.torch.registry import CUTE
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -69,6 +70,8 @@ def gradients_by_kernels(
     arrays |= {"cu_seqlens_q": begins_q, "cu_seqlens_k": begins_k}
     arrays |= {"sinks": saved.sinks, "alibi_slopes": saved.slopes, "mask": saved.bias, "rng_state": saved.state}
     one = RowCall(BACKWARD_CALL, arrays, device, BACKWARD_OTHERS)
+    if not one.cpu and not WGMMA.runs_on(one.capability()):
+        return None
     form = backward_form(
         one.views,
         mask.direction,

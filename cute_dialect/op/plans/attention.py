@@ -59,7 +59,7 @@ from cute_dialect.op.problems.attention import (
     is_readable,
     visible_keys,
 )
-from cute_dialect.op.select.backends import ATTENTION_CCS, selected_cc, unmeasured
+from cute_dialect.op.select.backends import ATTENTION_CCS, WGMMA, selected_cc, unmeasured
 from cute_dialect.runtime.arrays import ArrayView, current_stream_of_torch, stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -184,16 +184,10 @@ class Attention(Recorded):
         form, one.saved = self._form(one, longest), self.saved
         check_call(one, form)
         backend = unmeasured(self.chip)
+        one.check_backend(WGMMA if backend is None else backend)
         if backend is None:
             return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
-        if not one.cpu:
-            backend.check_gpu(one.capability(), one.name)
-        target = backend.target
-
-        def choose(plan: Attention) -> Dispatch:
-            return tensor_memory_way(form, target, plan.chip, plan.kernel, plan.split_keys)
-
-        return form, self._served(one.name, choose)
+        return form, self._served(one.name, lambda plan: tensor_memory_way(form, backend, plan.kernel, plan.split_keys))
 
     def run(
         self, q: Array, k: Array, v: Array, out: Array = None, *, cu_seqlens_q: Array = None,

@@ -66,14 +66,15 @@ class Backend(NamedTuple):
         """Raise UnsupportedError if a GPU does not run the kernels; ``call`` is the name of the function."""
         if not self.runs_on(capability):
             (major, minor), where = capability, f"{call}: " if call else ""
-            plan = call.partition(".")[0] if call[:1].isupper() else ""
-            known = ATTENTION_CCS if plan == "Attention" else GEMM_CCS if plan in ("", "Gemm") else ()
-            usual = LATEST if plan == "Attention" else MMA_SYNC
-            chips = [b.chip for b in UNMEASURED if b.runs_on(capability) and b.chip in known] or [usual.chip]
-            cure = f'use {"" if plan else "op.Gemm with "}kernel_cc={chips[0]}, or device="cpu"'
-            cure = cure if self.specific else 'use device="cpu"'
+            is_plan = call[:1].isupper()
+            plan = call.partition(".")[0] if is_plan else PLANS.get(call, "")
+            known = PLAN_CCS.get(plan, KERNEL_CCS) if plan else ()
+            usable = (b.chip for b in (*UNMEASURED, WGMMA, MMA_SYNC) if b.runs_on(capability) and b.chip in known)
+            chip = next(usable, None)
+            cure = "" if chip is None else f"{'' if is_plan else f'op.{plan} with '}kernel_cc={chip}, or "
             raise UnsupportedError(
-                f"{where}{self.name} kernels need sm_{self.chip}, but the GPU is sm_{major}{minor}; {cure}"
+                f"{where}{self.name} kernels need sm_{self.chip}, but the GPU is sm_{major}{minor}; "
+                f'use {cure}device="cpu"'
             )
 
     def supports(self, asked: KernelRequest, call: str = "Gemm") -> bool:
@@ -118,11 +119,25 @@ GEMM_CCS = (*KERNEL_CCS, *[b.chip for b in UNMEASURED])
 """The compute capabilities that a plan of single GEMMs can select."""
 ATTENTION_CCS = (LATEST.chip, *[b.chip for b in UNMEASURED if b.has_tensor_memory])
 """The compute capabilities that a plan of attention can select."""
+PLAN_CCS = {"Gemm": GEMM_CCS, "Attention": ATTENTION_CCS, "ScaledGemm": ATTENTION_CCS}
+"""Plan -> the compute capabilities that it can select, if they are not those of every plan."""
+PLANS = {"": "Gemm", "mm": "Gemm", "bmm": "Gemm", "mm_array": "GroupedGemm", "grouped_mm": "GroupedGemm"}
+PLANS |= {"conv2d": "Conv2dFprop", "conv2d_input": "Conv2dDgrad", "conv2d_weight": "Conv2dWgrad"}
+"""Function -> the plan that computes it by kernels for other GPUs."""
 
 
 def unmeasured(kernel_cc: int) -> Backend | None:
     """Return the backend of a plan for a chip without measured costs, or None for another compute capability."""
     return next((b for b in UNMEASURED if b.is_allowed(kernel_cc)), None)
+
+
+def of_tensor_memory(capability: tuple[int, int]) -> Backend | None:
+    """Return the backend of a GPU with tensor memory, or None for another GPU.
+
+    >>> of_tensor_memory((10, 3)).target, of_tensor_memory((12, 0))
+    ('sm_103a', None)
+    """
+    return next((b for b in UNMEASURED if b.has_tensor_memory and b.runs_on(capability)), None)
 
 
 def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int] = KERNEL_CCS) -> int:

@@ -557,9 +557,20 @@ def _gpu_or_default(number: int) -> tuple[str, int]:
         return WITHOUT_GPU, 132
 
 
+@cache
+def other_gpu() -> str:
+    """Return the name of the first GPU if it does not run the kernels of sm_90, otherwise an empty text."""
+    try:
+        gpu = gpu_here()
+    except OpError:
+        return ""
+    return "" if WGMMA.runs_on(gpu.capability(0)) else gpu.name(0)
+
+
 def forget_gpus() -> None:
     """Look for the GPUs of this machine again at the next call."""
     gpu_of.cache_clear()
+    other_gpu.cache_clear()
     _gpu_or_default.cache_clear()
 
 

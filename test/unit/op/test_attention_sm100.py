@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from launched_here import Seen, here
 
 import cute_dialect.op as op
 from cute_dialect.op.errors import UnsupportedError
+from cute_dialect.op.execute.call_cache import KnownCalls
+from cute_dialect.op.functions import attention as functions
 from cute_dialect.op.problems.attention import Form
 from cute_dialect.op.select.backends import SM100
 from cute_dialect.op.select.sm100_model import attention_lines, attention_steps
@@ -36,7 +39,7 @@ def test_other_calls_are_refused(name: str) -> None:
     given, what = REFUSED[name]
     with pytest.raises(UnsupportedError, match="attention: kernel_cc=100 does not support ") as e:
         op.Attention(**{"element": "bf16", "kernel_cc": 100, **given})
-    assert str(e.value).endswith(f"does not support {what}; use kernel_cc=90, or call op.attention")
+    assert str(e.value).endswith(f"does not support {what}; use kernel_cc=90")
 
 
 def test_other_chips_and_kernels_are_refused() -> None:
@@ -103,3 +106,72 @@ def test_a_call_without_keys_and_a_saved_plan(tmp_path: Path) -> None:
     first = plan.run(q, k, v, device="cpu").out
     loaded = op.load(plan.save(str(tmp_path / "saved")))
     assert loaded.chip == 100 and np.array_equal(loaded.run(q, k, v, device="cpu").out, first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, "bottom_right"])
+def test_a_named_kernel_is_interpreted(causal: bool | str) -> None:
+    q, k, v = operands(np.float16, (2, 4, 70, 40), (2, 2, 90, 40), (2, 2, 90, 40))
+    kernel = f"attention-f16-64-{'right' if causal else 'full'}-sm100-lse"
+    out, lse = op.attention(q, k, v, causal=causal, lse=True, kernel=kernel, device="cpu", checks=CHECKS)
+    wanted, log = op.Attention(element="f16", head_size=40, causal=causal, lse=True).reference(q, k, v)
+    np.testing.assert_allclose(out.astype(float), wanted, rtol=0, atol=2e-3)
+    np.testing.assert_allclose(lse, log, rtol=1e-5, atol=1e-5)
+
+
+def test_another_named_kernel_is_refused() -> None:
+    q, k, v = operands(np.float16, (1, 1, 7, 64), (1, 1, 9, 64), (1, 1, 9, 64))
+    with pytest.raises(UnsupportedError, match="the kernel for sm_110 does not support softcap; use device"):
+        op.attention(q, k, v, softcap=2.0, kernel="attention-f16-64-full-sm110", device="cpu")
+    with pytest.raises(UnsupportedError, match="omit kernel, or use 'attention-f16-64-full-sm110'"):
+        op.attention(q, k, v, kernel="attention-f16-64-full-sm110-lse", device="cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("capability", "chip"), [((10, 0), "sm100"), ((10, 3), "sm103"), ((11, 0), "sm110")])
+def test_the_gpu_selects_the_kernel(capability: tuple[int, int], chip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(functions, "_KNOWN", KnownCalls())
+    with here(Seen(capability=capability)) as seen:
+        q, k, v = (torch.randn(1, 2, n, 64, dtype=torch.bfloat16) for n in (60, 80, 80))
+        out = op.attention(q, k, v, causal=True)
+        assert seen.names == [f"attention-bf16-64-right-{chip}"]
+        wanted = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        torch.testing.assert_close(out, wanted, rtol=0, atol=2e-2)
+
+
+@pytest.mark.parametrize("capability", [(8, 0), (12, 0)])
+def test_gpus_without_a_kernel_are_refused(capability: tuple[int, int]) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(1, 1, 8, 64, dtype=torch.bfloat16)
+    with here(Seen(capability=capability)):
+        number = 10 * capability[0] + capability[1]
+        with pytest.raises(UnsupportedError, match=f"kernels need sm_90, but the GPU is sm_{number}; use device"):
+            op.attention(x, x, x)
+
+
+def test_gradients_without_wgmma_are_those_of_matmuls() -> None:
+    torch = pytest.importorskip("torch")
+    from cute_dialect.op.operators.attention import gradients_by_kernels
+    from cute_dialect.op.operators.attention_matmuls import Mask, Saved
+
+    x, log = torch.zeros(1, 1, 8, 64).half(), torch.zeros(1, 1, 8)
+    saved, mask = Saved(x, x, x, None, None, x, log), Mask("", -1, -1, None, "bhsd", None)
+    with here(Seen(capability=(10, 0))):
+        assert gradients_by_kernels(saved, x, None, mask, False, "cuda") is None
+
+
+def test_other_functions_of_attention_need_wgmma() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.zeros(1, 1, 8, 64, dtype=torch.bfloat16)
+    log = torch.zeros(1, 1, 8)
+    cache = torch.zeros(1, 16, 576, dtype=torch.bfloat16)
+    with here(Seen(capability=(10, 0))):
+        for call in (
+            lambda: op.flex_attention(x, x, x),
+            lambda: op.attention_backward(x, x, x, x, x, log),
+            lambda: op.Attention(element="bf16", head_size=64).run(x, x, x),
+            lambda: op.mla_decode(cache[:, :1, None], cache),
+        ):
+            with pytest.raises(UnsupportedError, match="wgmma kernels need sm_90, but the GPU is sm_100; use "):
+                call()

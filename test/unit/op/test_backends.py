@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.select.backends import BACKENDS, MMA_SYNC, SIMT, WGMMA, backend_of
+from cute_dialect.op.select.backends import BACKENDS, MMA_SYNC, SIMT, SM100, WGMMA, backend_of
 from cute_dialect.op.select.configurations import SgemmRung
 from cute_dialect.op.select.kernel_choice import Choice
 
@@ -49,9 +49,15 @@ def test_a_gpu_of_another_generation() -> None:
     WGMMA.check_gpu((9, 0))
     MMA_SYNC.check_gpu((12, 0))
     with pytest.raises(
-        UnsupportedError, match=r"run: wgmma kernels need sm_90, but the GPU is sm_100; use op\.Gemm with kernel_cc=100"
+        UnsupportedError, match=r"mm: wgmma kernels need sm_90, but the GPU is sm_100; use op\.Gemm with kernel_cc=100"
     ):
-        WGMMA.check_gpu((10, 0), "run")
+        WGMMA.check_gpu((10, 0), "mm")
+    with pytest.raises(UnsupportedError, match=r"the GPU is sm_121; use op\.Conv2dFprop with kernel_cc=80, or device"):
+        WGMMA.check_gpu((12, 1), "conv2d")
+    with pytest.raises(UnsupportedError, match='the GPU is sm_100; use device="cpu"'):
+        WGMMA.check_gpu((10, 0), "mla_decode")
+    with pytest.raises(UnsupportedError, match="the GPU is sm_90; use kernel_cc=90, or device"):
+        SM100.check_gpu((9, 0), "Gemm.run")
     with pytest.raises(UnsupportedError, match=r"^mma\.sync kernels need sm_80, but the GPU is sm_75; "):
         MMA_SYNC.check_gpu((7, 5))
 

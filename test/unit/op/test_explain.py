@@ -105,33 +105,39 @@ def test_batches_on_other_gpus() -> None:
     assert found.operation == "bmm" and "-sm100-" in found.kernel and found.problem.matrices == 4
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda gpu: op.explain(op.grouped_mm, (256, 64), (4, 64, 96), offs=(4,), gpu=gpu),
-        lambda gpu: op.explain(op.conv2d, (1, 8, 8, 64), (64, 3, 3, 64), gpu=gpu),
-        lambda gpu: op.explain(op.linear_cross_entropy, (128, 64), (256, 64), gpu=gpu),
-        lambda gpu: op.explain(op.mm, (128, 64), (64, 128), hook=lambda x: x, gpu=gpu),
-    ],
-)
-def test_calls_that_other_gpus_refuse(call: Callable[[str], object]) -> None:
-    message = r"wgmma kernels need sm_90, but the GPU is sm_100; use op\.Gemm with kernel_cc=100, or device=\"cpu\""
+ARRAYS = [np.zeros((64, 64), np.float16)] * 2
+REFUSED: dict[str, Callable[[str], object]] = {
+    "op.GroupedGemm with kernel_cc=80, or ": lambda gpu: op.explain(
+        op.grouped_mm, (256, 64), (4, 64, 96), offs=(4,), gpu=gpu
+    ),
+    "op.GroupedGemm with kernel_cc=80, ": lambda gpu: op.explain(op.mm_array, ARRAYS, ARRAYS, gpu=gpu),
+    "op.Conv2dFprop with kernel_cc=80, or ": lambda gpu: op.explain(op.conv2d, (1, 8, 8, 64), (64, 3, 3, 64), gpu=gpu),
+    "op.Gemm with kernel_cc=100, or ": lambda gpu: op.explain(op.mm, (128, 64), (64, 128), hook=lambda x: x, gpu=gpu),
+    "device": lambda gpu: op.explain(op.linear_cross_entropy, (128, 64), (256, 64), gpu=gpu),
+    "devic": lambda gpu: op.explain(op.mla_decode, (8, 1, 16, 576), (8, 512, 576), gpu=gpu),
+}
+"""Beginning of the cure -> a call that a B200 refuses."""
+
+
+@pytest.mark.parametrize("cure", REFUSED)
+def test_calls_that_other_gpus_refuse(cure: str) -> None:
+    message = f"wgmma kernels need sm_90, but the GPU is sm_100; use {cure}"
     with pytest.raises(op.UnsupportedError, match=message):
-        call("NVIDIA B200")
-    assert call("NVIDIA H100 PCIe")
+        REFUSED[cure]("NVIDIA B200")
+    assert REFUSED[cure]("NVIDIA H100 PCIe")
 
 
 @pytest.mark.parametrize(("gpu", "chip"), [("NVIDIA B200", 100), ("NVIDIA GB300", 103), ("NVIDIA Thor", 110)])
 def test_attention_on_gpus_with_tensor_memory(gpu: str, chip: int) -> None:
-    """The kernel is that of the plan, because ``attention`` launches kernels of sm_90 only."""
     q = (2, 8, 300, 64)
     found = op.explain(op.attention, q, q, q, causal=True, element="bf16", gpu=gpu)
     plan = op.Attention(element="bf16", head_size=64, causal=True, kernel_cc=chip).explain(q, q, q)
     assert found.kernel == plan.kernel and found.flops == plan.flops and found.kernels == plan.kernels
     assert found.gpu == gpu and str(found).splitlines()[0].endswith(f", on {gpu}")
-    assert found.status.endswith(f"attention needs sm_90, so launch it by op.Attention with kernel_cc={chip}")
-    with pytest.raises(op.UnsupportedError, match=rf"sm_{chip}, and op\.Attention with kernel_cc={chip} does not supp"):
-        op.explain(op.attention, q, q, q, softcap=3.0, gpu=gpu)
+    assert found.status == plan.status == "assembled and interpreted, never run on the chip"
+    message = f'attention: the kernel for sm_{chip} does not support softcap, sinks; use device="cpu"'
+    with pytest.raises(op.UnsupportedError, match=message):
+        op.explain(op.attention, q, q, q, softcap=3.0, sinks=(8,), gpu=gpu)
 
 
 @pytest.mark.parametrize("gpu", ["NVIDIA A100-SXM4-80GB", "NVIDIA L40S", "NVIDIA GeForce RTX 5090", "NVIDIA B200"])
@@ -139,9 +145,15 @@ def test_attention_that_other_gpus_refuse(gpu: str) -> None:
     q = (2, 8, 300, 64)
     functions = [op.attention_backward, op.flex_attention, *([] if "B200" in gpu else [op.attention])]
     for function in functions:
-        with pytest.raises(op.UnsupportedError, match=r"the kernels need sm_90, but the GPU is sm_\d+; use device"):
+        with pytest.raises(op.UnsupportedError, match=r"kernels need sm_90, but the GPU is sm_\d+; use device"):
             op.explain(function, q, q, q, gpu=gpu)
         assert op.explain(function, q, q, q, gpu="NVIDIA H100 PCIe").kernel
+
+
+def test_the_gpu_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gemm_dispatch, "other_gpu", lambda: "NVIDIA B200")
+    assert op.explain(op.attention, *[(1, 1, 8, 64)] * 3).kernel.endswith("-sm100")
+    assert "-sm100-" in op.explain(op.mm, (128, 64), (64, 128)).kernel
 
 
 def test_batches() -> None:
