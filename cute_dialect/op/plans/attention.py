@@ -184,7 +184,6 @@ class Attention(Recorded):
         form, one.saved = self._form(one, longest), self.saved
         check_call(one, form)
         backend = unmeasured(self.chip)
-        one.check_backend(WGMMA if backend is None else backend)
         if backend is None:
             return form, self._served(one.name, lambda plan: way_of(form, plan.kernel, plan.split_keys))
         return form, self._served(one.name, lambda plan: tensor_memory_way(form, backend, plan.kernel, plan.split_keys))
@@ -220,6 +219,7 @@ class Attention(Recorded):
             self._refuse_gradients("attention", arrays.values())
             one = call()
             form, way = self._way(one, max_seqlen_q)
+            one.check_backend(unmeasured(self.chip) or WGMMA)
             self._last = lambda: way
             with one.on():
                 results = computed(one, form, way)
@@ -276,6 +276,7 @@ class Attention(Recorded):
             raise one.wrong_type("lse", "f32")
         if way.form.keys == 0:
             raise ShapeError(f"{_CALL}.bind: queries see no keys, so there is nothing to launch; use run")
+        one.check_backend(unmeasured(self.chip) or WGMMA)
         computed(one, form, way)
         return in_order(one.calls, one)
 

@@ -34,7 +34,7 @@ from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords, no_such_kernel
 from cute_dialect.op.problems.gemm import CheckedGemm, without_memory
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.backends import WGMMA
+from cute_dialect.op.select.backends import WGMMA, capability_named
 from cute_dialect.op.select.candidates import menu, suiting, suits
 from cute_dialect.op.select.configurations import Configured, KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
@@ -559,12 +559,13 @@ def _gpu_or_default(number: int) -> tuple[str, int]:
 
 @cache
 def other_gpu() -> str:
-    """Return the name of the first GPU if it does not run the kernels of sm_90, otherwise an empty text."""
+    """Return the name of the first GPU if it is a known one without the kernels of sm_90, otherwise an empty text."""
     try:
         gpu = gpu_here()
     except OpError:
         return ""
-    return "" if WGMMA.runs_on(gpu.capability(0)) else gpu.name(0)
+    name = "" if WGMMA.runs_on(gpu.capability(0)) else gpu.name(0)
+    return "" if capability_named(name) is None else name
 
 
 def forget_gpus() -> None:

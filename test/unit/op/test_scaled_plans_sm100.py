@@ -155,7 +155,7 @@ def test_kernels_of_a_gpu(capability: tuple[int, int], kernel: str, monkeypatch:
         raise Compiled(f"{name}-{chip}")
 
     monkeypatch.setattr(kernel_cache, "load_or_compile", compiling)
-    monkeypatch.setattr(cuda, "driver", lambda: SimpleNamespace(capability=lambda number: capability))
+    monkeypatch.setattr(cuda, "driver", lambda: SimpleNamespace(capability=lambda _: capability, name=str))
     rng = np.random.default_rng(6)
     (a, sa, _), (b, sb, _) = (operand(rng, "nvf4", 64, 128) for _ in "ab")
     with pytest.raises(Compiled, match=kernel):
