@@ -121,8 +121,11 @@ ATTENTION_CCS = (LATEST.chip, *[b.chip for b in UNMEASURED if b.has_tensor_memor
 """The compute capabilities that a plan of attention can select."""
 PLAN_CCS = {"Gemm": GEMM_CCS, "Attention": ATTENTION_CCS, "ScaledGemm": ATTENTION_CCS}
 """Plan -> the compute capabilities that it can select, if they are not those of every plan."""
-PLANS = {"": "Gemm", "mm": "Gemm", "bmm": "Gemm", "mm_array": "GroupedGemm", "grouped_mm": "GroupedGemm"}
-PLANS |= {"conv2d": "Conv2dFprop", "conv2d_input": "Conv2dDgrad", "conv2d_weight": "Conv2dWgrad"}
+PLANS = {
+    **dict.fromkeys(("", "mm", "bmm"), "Gemm"),
+    **dict.fromkeys(("mm_array", "grouped_mm"), "GroupedGemm"),
+    **{"conv2d": "Conv2dFprop", "conv2d_input": "Conv2dDgrad", "conv2d_weight": "Conv2dWgrad"},
+}
 """Function -> the plan that computes it by kernels for other GPUs."""
 
 
