@@ -112,16 +112,23 @@ class SparseGemm:
         if self.bug == "missing-bytes":
             bytes[1] = 0
         producer, consumer = pipeline.PipelineTmaUmma.create(
-            num_stages=self.stages, producer_group=1, consumer_group=1, cta_layout_vmnk=cluster, defer_sync=True,
+            num_stages=self.stages,
+            producer_group=1,
+            consumer_group=1,
+            cta_layout_vmnk=cluster,
+            defer_sync=True,
             tx_count=self.blocks * sum(bytes),
-        ).make_participants()  # fmt: skip
+        ).make_participants()
         full, ready = pipeline.PipelineUmmaAsync.create(
             num_stages=1, producer_group=1, consumer_group=128 * self.blocks, cta_layout_vmnk=cluster, defer_sync=True
         ).make_participants()
         tmem = utils.TmemAllocator(
-            slot, pipeline.NamedBarrier(0, 256), allocator_warp_id=1, is_two_cta=self.blocks == 2,
+            slot,
+            pipeline.NamedBarrier(0, 256),
+            allocator_warp_id=1,
+            is_two_cta=self.blocks == 2,
             two_cta_tmem_dealloc_mbar_ptr=cute.arch.alloc_smem(cute.Int64, 1) if self.blocks == 2 else None,
-        )  # fmt: skip
+        )
         pipeline.pipeline_init_arrive((self.blocks, 1, 1))
         pipeline.pipeline_init_wait((self.blocks, 1, 1))
         tmem.allocate(128)

@@ -39,6 +39,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.layout import coalesce, make_layout, recast_layout
 from cute_dialect.algebra.tiling import logical_divide, tile_to_shape, zipped_divide
@@ -494,6 +495,26 @@ def expect_depth(view: OperandView, times: int, bits: int = 16) -> None:
                 f"got {16 * have - 16 * (i - 1) * step}",
                 "K",
             )
+
+
+def derive_48_bytes(layout: Layout, pointer_swizzle: Swizzle | None = None) -> MatrixDescriptor:
+    """Derive the descriptor of a k-major tile (X, 48 bytes), in bytes, as the MMAs of sm_103 with K of 96 read it.
+
+    The leading offset is that of the first two units of 16 bytes; a third unit has the same stride in any layout.
+
+    Raises:
+        DescriptorError: the tile is swizzled, or no descriptor represents it.
+
+    >>> derive_48_bytes(Layout("((8,16),(16,3)):((16,128),(1,2048))")).lbo
+    2048
+    """
+    if pointer_swizzle is not None and pointer_swizzle.bits:
+        raise DescriptorError("expected a tile without a swizzle for K of 96", "swizzle")
+    x, k = (product(mode.shape) for mode in layout_modes(layout))
+    if k != 48 or not isinstance(x, int):
+        raise DescriptorError(f"expected 48 bytes, got {k} in {layout}", "K")
+    first = compose(layout, raw_layout((x, 32), (1, x)))
+    return derive(first, 8, "k").descriptor
 
 
 # ------------------------------------------------------------------------------------------------------------- checks

@@ -111,6 +111,7 @@ class ScaledKind(NamedTuple):
         depth: K of one instruction, in elements.
         packed: elements per byte of shared memory.
         factors: types of the scale factors, and elements along K that share one.
+        wide: K of the instruction that sm_103a has in addition, or 0.
     """
 
     name: str
@@ -118,15 +119,26 @@ class ScaledKind(NamedTuple):
     depth: int
     packed: int
     factors: tuple[tuple[str, int], ...]
+    wide: int = 0
 
 
 _E8M0, _FP4 = "f8E8M0FNU", ("f4E2M1FN",)
 SCALED_KINDS: tuple[ScaledKind, ...] = (
     ScaledKind("mxf8f6f4", _NARROW, 32, 1, ((_E8M0, 32),)),
-    ScaledKind("mxf4", _FP4, 64, 2, ((_E8M0, 32),)),
-    ScaledKind("mxf4nvf4", _FP4, 64, 2, (("ue4m3", 16), (_E8M0, 16), (_E8M0, 32))),
+    ScaledKind("mxf4", _FP4, 64, 2, ((_E8M0, 32),), wide=96),
+    ScaledKind("mxf4nvf4", _FP4, 64, 2, (("ue4m3", 16), (_E8M0, 16), (_E8M0, 32)), wide=96),
 )
-"""The kinds with block scales: PTX ISA 9.1, tcgen05.mma, tables of types and shapes."""
+"""The kinds with block scales: PTX ISA 9.1, tcgen05.mma, tables of types and shapes.
+
+With K of 96 an instruction reads 3 or 6 factors per row.  They begin at any byte of a column, or at byte 0 or 2, and
+continue in the next column of the row.  The figures of the PTX ISA are not known as text, so these are assumptions:
+
+* [?] the next column of a row is 4 columns later, and that of SFB 8 columns later if N exceeds 128;
+* [?] only sm_103a has it, and not the family sm_103f.
+"""
+
+WIDE_ARCH = "sm_103a"
+"""The chip with K of 96."""
 
 
 def kind_of(name: str) -> Kind:
@@ -386,12 +398,16 @@ def find_scaled_tcgen05(
         raise AtomError(f"kind {kind} has no scale factors sf = {factor[0]}, vec = {factor[1]}; use {known}")
     rows_m, step = {1: (128,), 2: (128, 256)}.get(cta_group, ()), 8 * cta_group
     m, n, k = shape_mnk
-    if m not in rows_m or n % step or not step <= n <= 256 or k != found.depth:
+    is_wide = k == found.wide
+    if is_wide:
+        rows_m, step = rows_m[-1:], 2 * step
+    if m not in rows_m or n % step or not step <= n <= 256 or k not in (found.depth, found.wide):
+        wide = f", or of {found.wide} on {WIDE_ARCH}, with N a multiple of 16 (32)" if found.wide else ""
         raise AtomError(
             f"the shape is {m}x{n}x{k} with cta_group {cta_group}; kind {kind} needs M of 128 (or 256 with cta_group "
-            f"2), N a multiple of 8 (16 with cta_group 2) up to 256, and K of {found.depth}"
+            f"2), N a multiple of 8 (16 with cta_group 2) up to 256, and K of {found.depth}{wide}"
         )
-    return _made_scaled(found, cta_group, m, n, types, factor)
+    return _made_scaled(found._replace(depth=k), cta_group, m, n, types, factor)
 
 
 @cache
@@ -402,10 +418,9 @@ def _made_scaled(
     letters, blocks = "".join([element(t).cute for t in types]), kind.depth // vec
     mnemonic = f"tcgen05.mma.cta_group::{cta_group}.kind::{kind.name}.block_scale.block{vec}"
     of_b = raw_layout((cta_group, (n, blocks)), (0, (1, n)))  # Each block of a pair has all factors of B.
-    name = (
-        f"SM100_{kind.name.upper()}_{'2SM_' if cta_group == 2 else ''}{m}x{n}x{kind.depth}_{letters}_"
-        f"{'UE4M3' if sf == 'ue4m3' else 'UE8M0'}_VS{vec}_SS_TN"
-    )
+    is_wide = kind.depth == kind.wide
+    start = f"SM{103 if is_wide else 100}_{kind.name.upper()}_{'2SM_' if cta_group == 2 else ''}"
+    name = f"{start}{m}x{n}x{kind.depth}_{letters}_{'UE4M3' if sf == 'ue4m3' else 'UE8M0'}_VS{vec}_SS_TN"
     return replace(
         _in_shared_memory(name, cta_group, (m, n, kind.depth), types, kind.name),
         emit=Emit(
@@ -416,6 +431,7 @@ def _made_scaled(
         ),
         ptx=f"{mnemonic} [$d], $a, $b, $idesc, [$sfa], [$sfb], $accumulate;",
         ptx_version="8.8",
+        arch=WIDE_ARCH if is_wide else TCGEN05,
         scales=Scales(sf, vec, halves(cta_group, m, blocks), of_b),
     )
 

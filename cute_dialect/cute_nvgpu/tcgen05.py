@@ -20,7 +20,7 @@ from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce, flat_modes, recast_layout
 from cute_dialect.algebra.leaf import AlgebraError
 from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
-from cute_dialect.arch.descriptors import TCGEN05, derive, expect_depth
+from cute_dialect.arch.descriptors import TCGEN05, derive, derive_48_bytes, expect_depth
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05 as CHIPS
 from cute_dialect.arch.tcgen05 import (
@@ -105,6 +105,11 @@ class Tcgen05AtomType(MmaAtomType):
         """True if a byte of shared memory holds two elements."""
         return self.data.kind in ("mxf4", "mxf4nvf4")
 
+    @property
+    def is_wide(self) -> bool:
+        """True if K is 96, which sm_103a has."""
+        return self.is_packed and self.row.shape_mnk[2] == 96
+
     def _is_unpacked(self, operand: str) -> bool:
         return element_bits(self.element(operand)) < 8 and not self.is_packed
 
@@ -112,6 +117,8 @@ class Tcgen05AtomType(MmaAtomType):
         major, bits = self.data.majors["AB".index(operand)], element_bits(element)
         if bits < 8:
             layout, bits = recast_layout(layout, 8, bits), 8
+        if self.is_wide:
+            return matrix_bits(derive_48_bytes(layout, swizzle))
         view = derive(layout, bits, major, pointer_swizzle=swizzle, rules=TCGEN05)
         if self.SPARSE and operand == "B":
             expect_depth(view, 2, bits)
@@ -142,6 +149,7 @@ class Tcgen05AtomType(MmaAtomType):
             scale=row.scales.element if row.scales is not None else "",
             sf_a=sf_a,
             sf_b=sf_b,
+            k96=self.is_wide,
         ).bits
 
     def tmem_layout(self, operand: str) -> Layout:
@@ -186,6 +194,11 @@ class Tcgen05AtomType(MmaAtomType):
     def _check_factors(self, operand: str, t: MemRefType, values: Layout) -> None:
         """Raise AlgebraError unless mode V of a tensor of scale factors is that of the instruction."""
         rows, factors = self.factors_of(operand)
+        if self.is_wide:
+            raise AlgebraError(
+                f"the {factors} factors of a row that {self} reads lie in two columns, which no layout expresses; use "
+                "cute_nvgpu.arch.tcgen05_scaled_mma"
+            )
         kept = [(s, d) for s, d in zip(*flat_modes(values)) if d != 0]
         given = coalesce(raw_layout(tuple([s for s, _ in kept]), tuple([d for _, d in kept])))
         held = size(given)
@@ -223,7 +236,7 @@ class Tcgen05MmaType(Tcgen05AtomType):
 
     ``kind`` is mxf8f6f4, mxf4 or mxf4nvf4, with scale factors of type ``sf`` (f8E8M0FNU or ue4m3) for ``vec`` elements
     along K each. Operands of mxf4 and mxf4nvf4 are tensors of f4E2M1FN; ``tcgen05_scaled_mma`` also takes tensors of i8
-    of two elements.
+    of two elements. K of these kinds is 64, or 96 on sm_103a.
     """
 
     name = "cute_nvgpu.atom.tcgen05_mma"
@@ -401,7 +414,8 @@ class Tcgen05ScaledMmaOp(InstructionOp):
 
     One thread issues it. ``%SFA`` and ``%SFB`` point to the columns of the scale factors, which ``tmem_copy`` writes:
     4 columns for 128 rows, of 4 bytes per lane. ``sf_a`` and ``sf_b`` are the first bytes that the instruction reads:
-    0 to 3 for one factor along K, 0 or 2 for two, and 0 for four.
+    0 to 3 for one factor along K, 0 or 2 for two, and 0 for four. With K of 96 they are 0 to 3 for three factors, and 0
+    or 2 for six, which continue in the next columns; operands in shared memory must not be swizzled.
 
     Example:
         cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %sfa, %sfb) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = smem, major = (k, k), kind = mxf8f6f4, sf = f8E8M0FNU, vec = 32>} : (!cute.memref<f32, tmem, "(128,64):(65536,1)">, !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(128,32):(128,1)">, !cute.memref<f8E4M3FN, smem, align<1024>, S<3,4,3>, "(64,32):(128,1)">, !cute.ptr<f32, tmem, align<16>>, !cute.ptr<f32, tmem, align<16>>) -> ()
@@ -456,10 +470,11 @@ def check_scale_bytes(op: InstructionOp, atom: Tcgen05AtomType) -> None:
     """Raise AlgebraError unless the properties ``sf_a`` and ``sf_b`` are bytes that the atom can begin at."""
     scales = atom.row.scales
     factors = 4 if scales is None else atom.row.shape_mnk[2] // scales.vector
+    first_bytes = range(0, 4, {3: 1, 6: 2}.get(factors, factors))
     for name in ("sf_a", "sf_b"):
         first = i32_value(op.properties.get(name, IntegerAttr(0, i32)))
-        if first not in range(0, 4, factors):
-            allowed = ", ".join(map(str, range(0, 4, factors)))
+        if first not in first_bytes:
+            allowed = ", ".join(map(str, first_bytes))
             raise AlgebraError(f"property {name} is {first}; an MMA with K / vec = {factors} needs one of {allowed}")
 
 

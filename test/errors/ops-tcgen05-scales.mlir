@@ -212,3 +212,45 @@ func.func @f(%c: !cp, %s: !s, %t: !t) {
   cute.copy(%c, %s, %t) : (!cp, !s, !t) -> ()
   return
 }
+
+// -----
+
+// expected-error @below {{the shape is 128x24x96 with cta_group 1; kind mxf4 needs M of 128 (or 256 with cta_group 2), N a multiple of 8 (16 with cta_group 2) up to 256, and K of 64, or of 96 on sm_103a, with N a multiple of 16 (32)}}
+func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x24x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>)
+
+// -----
+
+!d = !cute.memref<f32, tmem, "((128,64)):((65536,1))">
+!a = !cute.memref<f4E2M1FN, smem, align<1024>, "((((8,16),(32,3)))):((((32,256),(1,4096))))">
+!b = !cute.memref<f4E2M1FN, smem, align<1024>, "((((8,8),(32,3)))):((((32,256),(1,2048))))">
+!s = !cute.memref<f8E8M0FNU, tmem, align<16>, "(((32,4),3)):(((262144,4),1))">
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %s: !s) {
+  // expected-error @below {{the 3 factors of a row that !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), A = smem, major = (k, k), kind = mxf4, sf = f8E8M0FNU, vec = 32> reads lie in two columns, which no layout expresses; use cute_nvgpu.arch.tcgen05_scaled_mma}}
+  cute.scaled_gemm(%m, %d, %a, %b, %s, %s) : (!mma, !d, !a, !b, !s, !s) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(128,48):(128,1)">
+!b = !cute.memref<i8, smem, align<1024>, "((8,8),(16,3)):((16,128),(1,1024))">
+!p = !cute.ptr<f32, tmem, align<16>>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{operand A, tile (M,K) = (128,48):(128,1) of !cute.memref<i8, smem, align<1024>, S<3,4,3>, "(128,48):(128,1)">, has no matrix descriptor: swizzle: expected a tile without a swizzle for K of 96}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>} : (!d, !a, !b, !p, !p) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "(128,64):(65536,1)">
+!a = !cute.memref<i8, smem, align<1024>, "((8,8),(16,6)):((16,128),(1,1024))">
+!b = !cute.memref<i8, smem, align<1024>, "((8,8),(16,3)):((16,128),(1,1024))">
+!p = !cute.ptr<f32, tmem, align<16>>
+func.func @f(%d: !d, %a: !a, %b: !b, %p: !p) {
+  // expected-error @below {{K: expected 48 bytes, got 96 in ((8,8),(16,6)):((16,128),(1,1024))}}
+  cute_nvgpu.arch.tcgen05_scaled_mma(%d, %a, %b, %p, %p) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>} : (!d, !a, !b, !p, !p) -> ()
+  return
+}

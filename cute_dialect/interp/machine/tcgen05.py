@@ -45,7 +45,7 @@ from cute_dialect.interp.values import Array
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp.machine.barriers import Block
 
-ROW_BYTES = 32  # bytes of K that an instruction reads of each row
+ROW_BYTES = 32  # bytes of K that an instruction reads of each row; 48 with K = 96
 
 
 # ------------------------------------------------------------------------------------------------------------- elements
@@ -155,6 +155,8 @@ class Shape(NamedTuple):
     scale: str = ""
     sfa_id: int = 0
     sfb_id: int = 0
+    is_wide: bool = False
+    """K is 96, which sm_103 has for packed elements."""
 
 
 @lru_cache(maxsize=1024)
@@ -210,15 +212,20 @@ def decode_shape(bits: int, form: Form) -> Shape:
     shape = Shape(m, n, d, a, b, majors[0], majors[1], bool(field(13, 1)) != bool(field(14, 1)), bool(field(3, 1)))
     if not scaled:
         return shape._replace(selector=field(0, 2))
-    if field(31, 1):
-        raise Fault("unsupported", f"{form.name} with K = 96 is not supported by the interpreter; use K = 64")
+    is_wide = bool(field(31, 1))
+    if is_wide and (not form.is_packed or form.is_sparse):
+        raise wrong("the bit of K = 96 (31)", 1, "it must be 0 for this instruction")
+    if is_wide and (m != 128 * form.group or n % (16 * form.group)):
+        allowed = f"M of {128 * form.group} and N a multiple of {16 * form.group}"
+        raise wrong("the shape with K = 96", f"{m}x{n}", f"use {allowed}")
     scale = "ue8m0" if field(23, 1) else "ue4m3"
     if scale == "ue4m3" and (form.kind != "mxf4nvf4" or form.vector != 16):
         raise wrong(
             "the scale type (bit 23)", "0 (ue4m3)", "ue4m3 needs kind mxf4nvf4 with blocks of 16; use 1 (ue8m0)"
         )
-    shape = shape._replace(saturate=False, scale=scale, sfa_id=field(29, 2), sfb_id=field(4, 2))
-    ids = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}[kept(form) // form.vector]
+    shape = shape._replace(saturate=False, scale=scale, sfa_id=field(29, 2), sfb_id=field(4, 2), is_wide=is_wide)
+    every = (0, 1, 2, 3)
+    ids = {1: every, 2: (0, 2), 3: every, 4: (0,), 6: (0, 2)}[kept(form, shape) // form.vector]
     for name, got in (("A", shape.sfa_id), ("B", shape.sfb_id)):
         if got not in ids:
             raise wrong(f"the scale factor id of {name}", got, f"use {', '.join(map(str, ids))}")
@@ -229,15 +236,15 @@ _HALF_WORDS = ("f16", "tf32")
 """Kinds whose metadata are half words, two of which share a column."""
 
 
-def depth(form: Form) -> int:
+def depth(form: Form, shape: Shape) -> int:
     """Return the K of an instruction, in elements of B."""
-    return kept(form) * (2 if form.is_sparse else 1)
+    return kept(form, shape) * (2 if form.is_sparse else 1)
 
 
-def kept(form: Form) -> int:
+def kept(form: Form, shape: Shape) -> int:
     """Return the number of elements of A that an instruction reads of each row."""
     if form.is_packed:
-        return 2 * ROW_BYTES
+        return 96 if shape.is_wide else 2 * ROW_BYTES
     return ROW_BYTES // {"f16": 2, "tf32": 4}.get(form.kind, 1)
 
 
@@ -485,9 +492,19 @@ class Multiply:
         return self.form.name
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of K that the instruction reads of each row of A."""
+        return 48 if self.shape.is_wide else ROW_BYTES
+
+    @property
+    def factors(self) -> int:
+        """Scale factors of a row of A or B."""
+        return kept(self.form, self.shape) // self.form.vector
+
+    @property
     def flops(self) -> float:
         """Floating-point operations of the instruction."""
-        return 2.0 * self.shape.m * self.shape.n * depth(self.form)
+        return 2.0 * self.shape.m * self.shape.n * depth(self.form, self.shape)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -496,7 +513,7 @@ class Multiply:
 
     def __str__(self) -> str:
         s = self.shape
-        return f"m{s.m}n{s.n}k{depth(self.form)} {s.d} {s.a} {s.b}"
+        return f"m{s.m}n{s.n}k{depth(self.form, self.shape)} {s.d} {s.a} {s.b}"
 
     def operand(self, name: str) -> Operand:
         """Return operand A or B as it lies in the shared memory of each CTA."""
@@ -504,7 +521,7 @@ class Multiply:
         kind, major = (s.a, s.a_major) if name == "A" else (s.b, s.b_major)
         size = _SIZES.get(kind, 1)
         rows = self.layout.rows if name == "A" else s.n // self.form.group
-        length = ROW_BYTES // size * (2 if name == "B" and self.form.is_sparse else 1)
+        length = self.row_bytes // size * (2 if name == "B" and self.form.is_sparse else 1)
         return Operand(self.a if name == "A" else self.b, rows, length, size, major, kind, name)
 
     def operands(self) -> list[Operand]:
@@ -549,7 +566,7 @@ class Multiply:
             if self.a_in_tensor_memory:
                 a = Address.of(self.a)
                 lanes = self.layout.rects(a, self.layout.parts)[0].lanes
-                out.append(Use(block, Rect(lanes, a.column, a.column + ROW_BYTES // 4), False, "A"))
+                out.append(Use(block, Rect(lanes, a.column, a.column + self.row_bytes // 4), False, "A"))
             if self.form.is_sparse:
                 columns = self.metadata_columns
                 out.append(Use(block, Rect(lane_run(0, 128), columns.start, columns.stop), False, "metadata of A"))
@@ -558,6 +575,11 @@ class Multiply:
                 rows, columns = -(-self.layout.rows // 32), -(-self.shape.n // 32)
                 if self.layout.parts == 2:
                     columns = min(columns, 4)
+                if self.shape.is_wide:
+                    # Factors that do not fit in a word continue in the next column of the row.
+                    count = self.factors
+                    rows += self._next_column(self.layout.rows) if self.shape.sfa_id + count > 4 else 0
+                    columns += self._next_column(self.shape.n) if self.shape.sfb_id + count > 4 else 0
                 out.append(
                     Use(block, Rect(every, self.sfa.column, self.sfa.column + rows), False, "scale factors of A")
                 )
@@ -569,6 +591,11 @@ class Multiply:
                 if kept.lanes:
                     out.append(Use(block, kept, True, "accumulator"))
         return out
+
+    @staticmethod
+    def _next_column(rows: int) -> int:
+        """Return the distance of two columns that hold factors of the same row, of which there are `rows`."""
+        return -(-rows // 128) * 4
 
     # -- execution ----------------------------------------------------------------------------------------------------
 
@@ -602,7 +629,7 @@ class Multiply:
         if not self.a_in_tensor_memory:
             return self._values(self.operand("A").read(block, self.name, strict=g.machine.strict_uninit), s.a)
         at = Address.of(self.a)
-        columns = slice(at.column, at.column + ROW_BYTES // 4)
+        columns = slice(at.column, at.column + self.row_bytes // 4)
         self._check_written(g, memory, lanes, columns, "reads A from", WHOLE)
         raw = np.ascontiguousarray(memory.words[lanes, columns]).view(np.uint8)
         if self.form.is_packed:
@@ -652,42 +679,45 @@ class Multiply:
             # the second half. The lower half of a column is for the first 8 rows.
             halves = words.reshape(8, 2, 8, 1) >> np.array([0, 16], np.uint32) & np.uint32(0xFFFF)
             words = halves.transpose(0, 3, 2, 1).reshape(128, 2)
-        held = metadata(1, 128, depth(self.form), self.form.kind)
+        held = metadata(1, 128, depth(self.form, self.shape), self.form.kind)
         everything = np.ones(1, np.bool_)
         return expand(held, a[None], words[None], everything, 0, self.name, lanes=False)[0]
 
     def _scaled(self, g: Group, memory: TensorMemory, a: Array, b: Array, lanes: Array, part: int) -> Array:
         """Return the products of block-scaled operands. Each quarter of the lanes reads its own copy of the factors."""
-        s, count = self.shape, kept(self.form) // self.form.vector
+        count = self.factors
         rows = np.arange(len(lanes))
         quarter = lanes // 32
-        sa = self._factors(g, memory, 32 * quarter + rows % 32, self.sfa.column + rows // 32, s.sfa_id, count, "A")
+        places = 32 * quarter + rows % 32, self.sfa.column + rows // 32
+        sa = self._factors(g, memory, *places, "A")
         scaled_a = (a.reshape(len(a), count, -1) * sa[..., None]).reshape(a.shape)
         n = np.arange(len(b))
         total = np.empty((len(a), len(b)))
         for q in np.unique(quarter).tolist():
             column = n % 128 // 32 if self.layout.parts == 2 else n // 32
-            sb = self._factors(g, memory, 32 * q + n % 32, self.sfb.column + column, s.sfb_id, count, "B")
+            sb = self._factors(g, memory, 32 * q + n % 32, self.sfb.column + column, "B")
             scaled_b = (b.reshape(len(b), count, -1) * sb[..., None]).reshape(b.shape)
             mine = quarter == q
             total[mine] = scaled_a[mine] @ scaled_b.T
         return total
 
-    def _factors(
-        self, g: Group, memory: TensorMemory, lanes: Array, columns: Array, first: int, count: int, name: str
-    ) -> Array:
-        """Return scale factors: for each lane and column `count` of the bytes from `first` on."""
-        bad = memory.valid[lanes, columns] != WHOLE
-        if bad.any():
-            i = int(bad.argmax())
-            self._unwritten(
-                g,
-                f"reads a scale factor of {name} from",
-                Address(int(lanes[i]), int(columns[i])),
-                "; scale factors must be in all four quarters of the lanes (tcgen05.cp.32x128b.warpx4)",
-            )
-        raw = np.ascontiguousarray(memory.words[lanes, columns]).view(np.uint8).reshape(-1, 4)
-        return TABLES[self.shape.scale][raw[:, first : first + count]]
+    def _factors(self, g: Group, memory: TensorMemory, lanes: Array, columns: Array, name: str) -> Array:
+        """Return the scale factors of A or B in lanes and columns, from the first byte that the descriptor selects."""
+        first, rows = (self.shape.sfa_id, self.layout.rows) if name == "A" else (self.shape.sfb_id, self.shape.n)
+        end = first + self.factors
+        parts: list[Array] = []
+        for column in (columns, columns + self._next_column(rows))[: -(-end // 4)]:
+            bad = memory.valid[lanes, column] != WHOLE
+            if bad.any():
+                i = int(bad.argmax())
+                self._unwritten(
+                    g,
+                    f"reads a scale factor of {name} from",
+                    Address(int(lanes[i]), int(column[i])),
+                    "; scale factors must be in all four quarters of the lanes (tcgen05.cp.32x128b.warpx4)",
+                )
+            parts.append(np.ascontiguousarray(memory.words[lanes, column]).view(np.uint8).reshape(-1, 4))
+        return TABLES[self.shape.scale][np.concatenate(parts, axis=1)[:, first:end]]
 
     def _check_accumulator(self, g: Group, memory: TensorMemory, disabled: int) -> None:
         halves = LOW if self.shape.d == "f16" else WHOLE

@@ -111,10 +111,12 @@ def test_sparse_tcgen05_assembles(chip: str) -> None:
     scaled = [
         find_scaled_tcgen05_sp(kind, group, (128 * group, 64, k), ("f32", a, a), ("f8E8M0FNU", vec))
         for kind, k, a, vec in (
-            ("mxf8f6f4", 64, "f8E4M3FN", 32), ("mxf4", 128, "f4E2M1FN", 32), ("mxf4nvf4", 128, "f4E2M1FN", 16)
+            ("mxf8f6f4", 64, "f8E4M3FN", 32),
+            ("mxf4", 128, "f4E2M1FN", 32),
+            ("mxf4nvf4", 128, "f4E2M1FN", 16),
         )
         for group in (1, 2)
-    ]  # fmt: skip
+    ]
     assert complaints([*texts.values(), *scaled], "9.0", chip) == ""
     assert "error" in complaints(scaled[2:3], "9.0", "sm_100f")
 

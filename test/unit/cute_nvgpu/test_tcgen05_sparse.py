@@ -20,9 +20,16 @@ from cute_dialect.pipelines import compile as compile_cute
 
 CHECKS = ("race", "oob", "uninit", "sync", "strict")
 NUMBERS = {
-    "f32": np.float32, "tf32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i32": np.int32,
-    "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "i8": np.int8, "ui8": np.uint8,
-}  # fmt: skip
+    "f32": np.float32,
+    "tf32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i32": np.int32,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "i8": np.int8,
+    "ui8": np.uint8,
+}
 
 
 def sparse(rng: np.random.Generator, name: str, m: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,7 +135,7 @@ SMALL = CASES["one step"]
         ('kind = "store"', 'kind = "load"', 0, "missing tcgen05.wait::st"),
     ],
     ids=["bits", "unwritten", "overlap", "no wait"],
-)  # fmt: skip
+)
 def test_faults(old: str, new: str, change: int, message: str) -> None:
     text = SMALL.text()
     if new.endswith("(%later)"):
