@@ -613,7 +613,7 @@ def _cmpxchg(c: FnCompiler, op: Operation) -> None:
     leaf = c.leaf_of(d)
     site = Site(leaf, leaf.size, _space(c.leaf_of(p)), True, "atomic", op)
     c.pieces.bound(site, p)
-    site.atomic = site.observes = True
+    site.atomic = site.compares = site.observes = True
     order_of_op(op, site)
     c.fn.needs_clocks.append("an atomic")
     weak = attr_of(op, "weak") is not None

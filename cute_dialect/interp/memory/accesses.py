@@ -50,8 +50,8 @@ class Site:
     """One load or store of the program: its type, checks and memory order, and the buffer that it last accessed."""
 
     __slots__ = (
-        "align", "atomic", "buf", "constant", "copies", "hi", "leaf", "lo", "local", "nbytes", "number", "observes",
-        "op", "order", "owner", "parameter", "quiet", "scope", "space", "store", "verb",
+        "align", "atomic", "buf", "compares", "constant", "copies", "hi", "leaf", "lo", "local", "nbytes", "number",
+        "observes", "op", "order", "owner", "parameter", "quiet", "scope", "space", "store", "verb",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,7 @@ class Site:
     ) -> None:
         self.op = op
         self.atomic = False  # True for a read-modify-write
+        self.compares = False  # True for an atomic that stores only if the old value is the expected one
         self.order = 0  # order from `flags`: WEAK, RELAXED (also volatile), ACQUIRE, RELEASE or ACQ_REL
         self.scope = 2  # scope from `flags`: CTA, CLUSTER, GPU or SYS
         self.parameter: Parameter | None = None  # the parameter with attributes that the pointer was derived from

@@ -148,6 +148,8 @@ class Flags:
 
     def __init__(self) -> None:
         self._flags: dict[int, dict[int, _Flag]] = {}
+        # (cluster, actor) -> scope -> time of the thread's last releasing fence of that scope
+        self._fences: dict[tuple[int, int], dict[int, int]] = {}
 
     def fence(self, g: Group, lanes: Sequence[int], order: int, scope: int) -> None:
         """Record a fence of threads: it releases for later strong writes and acquires for earlier strong reads."""
@@ -164,8 +166,13 @@ class Flags:
         snapshot = Snapshot(clocks, scope)
         clocks.clock += 1
         for lane in lanes:
+            self._fences.setdefault((clocks.cluster.number, clocks.first + lane), {})[scope] = snapshot.clock
             wider = [s for s in clocks.fenced.get(lane, ()) if s.scope > scope]
             clocks.fenced[lane] = [*wider, snapshot]
+
+    def is_fenced(self, cluster: int, actor: int, clock: int, scope: int) -> bool:
+        """Return True if a thread has executed a releasing fence of at least a scope after its access at a time."""
+        return any(s >= scope and time >= clock for s, time in self._fences.get((cluster, actor), {}).items())
 
     def fence_proxy(self, g: Group, lanes: Sequence[int]) -> None:
         """Record a `fence.proxy.async` of global memory.

@@ -272,13 +272,18 @@ class Shadow:
         return (units[:, None] * k + np.arange(k)).reshape(-1)
 
 
+NO_UPDATE, UPDATE, COMPARES = range(3)
+"""Kinds of strong accesses: a load or a store, an atomic, and an atomic that stores only after the expected value."""
+
+
 class Sort(NamedTuple):
-    """A class of strong accesses: write or read, scope, first byte, and element size."""
+    """A class of strong accesses: write or read, scope, first byte, element size, and the update of an atomic."""
 
     store: bool
     scope: int
     start: int
     size: int
+    update: int  # NO_UPDATE, UPDATE or COMPARES
 
 
 class By(NamedTuple):

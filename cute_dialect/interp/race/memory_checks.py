@@ -29,7 +29,19 @@ from cute_dialect.interp.errors import Fault, InterpError, OpInfo, instruction_n
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN
 from cute_dialect.interp.race.clocks import EXECUTION, FOREVER, MEMORY, ClusterClocks
 from cute_dialect.interp.race.flags import GPU, SCOPES, SYS, Flags, place_of
-from cute_dialect.interp.race.history import BITS, READ, REDUCED, WRITTEN, By, Shadow, Sort, Strong
+from cute_dialect.interp.race.history import (
+    BITS,
+    COMPARES,
+    NO_UPDATE,
+    READ,
+    REDUCED,
+    UPDATE,
+    WRITTEN,
+    By,
+    Shadow,
+    Sort,
+    Strong,
+)
 from cute_dialect.interp.reports.run_report import Writes
 from cute_dialect.interp.values import Array, Value, to_lanes
 from cute_dialect.ir.diagnostics import location_frames
@@ -50,13 +62,18 @@ if TYPE_CHECKING:
 
 
 _FAR = (
-    "nothing orders this access after the one in another block; there, a fence and then a strong write of a flag "
-    "(atomic, volatile or .release) is needed; here, a read of that flag with .acquire or a fence after it"
+    "nothing orders this access after the one in another block; there, {}; here, a read of that flag with .acquire or "
+    "a fence after it"
 )
 _FAR_RANK = (
-    "nothing orders this access after the one on rank {}; there, a signal with sem='release' and scope='sys' is "
-    "needed, by its thread or after a barrier; here, a wait for that signal with sem='acquire' and scope='sys', by "
-    "this thread or before a barrier"
+    "nothing orders this access after the one on rank {}; there, {}; here, a wait for that signal with sem='acquire' "
+    "and scope='sys', by this thread or before a barrier"
+)
+_RELEASE = "a fence and then a strong write of a flag (atomic, volatile or .release) is needed"
+_RELEASE_RANK = "a signal with sem='release' and scope='sys' is needed, by its thread or after a barrier"
+_FENCED = (
+    "the fence after it orders it only before writes of a {0} by the same thread: a thread that writes the {0} after a "
+    "barrier needs a fence between the two, or {1}"
 )
 _UNFENCED = (
     "missing fence (or .acquire), of a scope that includes both threads, between the read of the flag (or the relaxed "
@@ -167,8 +184,7 @@ class Reporter:
         if not why and self.flags.only_observed(g, lane, where, actor, clock):
             why = _UNFENCED
         if not why and other >= 0:
-            rank = self.by_number[other].rank
-            why = _FAR if rank == g.machine.rank else _FAR_RANK.format(rank)
+            why = self._far(g, earlier)
         why = why or self._hint(g, actor, lane)
         raise Fault(
             "race",
@@ -177,6 +193,17 @@ class Reporter:
             (at << s.shift) + (s.buf.base or SMEM_ORIGIN),
             (self._note(g, actor, site, other),),
         )
+
+    def _far(self, g: Group, earlier: Earlier) -> str:
+        """Return the synchronization that an access needs after one of another cluster, maybe on another rank."""
+        cluster, actor, clock, _ = earlier
+        rank = self.by_number[cluster].rank
+        if rank == g.machine.rank:
+            is_fenced = self.flags.is_fenced(cluster, actor, clock, GPU)
+            return _FAR.format(_FENCED.format("flag", ".release") if is_fenced else _RELEASE)
+        is_fenced = self.flags.is_fenced(cluster, actor, clock, SYS)
+        needed = _FENCED.format("signal", "sem='release' and scope='sys'") if is_fenced else _RELEASE_RANK
+        return _FAR_RANK.format(rank, needed)
 
     def _hint(self, g: Group, actor: int, lane: int) -> str:
         cluster = g.clocks.cluster
@@ -595,7 +622,8 @@ class Accesses(Reporter):
         size = site.nbytes // site.leaf.count
         start = np.broadcast_to(off[:, None], idx.shape)
         start = start + np.maximum((idx << s.shift) - start, 0) // size * size
-        return [[Sort(store, site.scope, at, size) for at in row] for row in start.tolist()]
+        update = COMPARES if site.compares else UPDATE if site.atomic else NO_UPDATE
+        return [[Sort(store, site.scope, at, size, update) for at in row] for row in start.tolist()]
 
     def _check_strong(
         self,
@@ -632,12 +660,17 @@ class Accesses(Reporter):
                 self._raise(g, s, at, lane, word, Earlier(where, one.actor, one.time, one.site), why)
 
     def _check_writers(self, g: Group, s: Shadow, idx: Array, lanes: Array, site: Site) -> None:
-        """Check that a signal has one writer: the last store is ordered before this one, or both add on one rank."""
+        """Check that a signal has one writer: the last store is ordered before this one, or both add on one rank.
+
+        A compare-and-swap is no second writer: it loses no other value, because it stores only after the expected one.
+        """
+        if site.compares:
+            return
         for i, j in np.argwhere(s.has_strong[idx]).tolist():
             at, lane = int(idx[i, j]), int(lanes[i])
             for sort, by in s.strong[at].against(None, place_of(g, lane), True):
-                for one in by if sort.store else ():
-                    if site.atomic and one.rank == g.machine.rank:
+                for one in by if sort.store and sort.update != COMPARES else ():
+                    if site.atomic and sort.update == UPDATE and one.rank == g.machine.rank:
                         continue
                     if not self._knows(g, lane, one.cluster, one.actor, one.time):
                         other = -1 if one.cluster == g.clocks.cluster.number else one.cluster

@@ -44,12 +44,16 @@ def pull_kernel(
     if bug == "signal before data" and t == 0:
         ready.set(before, 0, call)
     x.local[t] = cute.Float32(100 * me + t) + cute.Float32(call)
+    if bug == "fence before the barrier":
+        cute.arch.fence_acq_rel_sys()
     if bug != "no barrier before the signal":
         cute.arch.sync_threads()
     if t == 0:
         if bug == "scope gpu of the signal":
             cute.arch.store(word(ready, before, 0, me), value, sem="release", scope="gpu")
-        elif bug == "relaxed signal":
+        elif bug in ("relaxed signal", "fence before the barrier", "fence after the barrier"):  # the last is correct
+            if bug == "fence after the barrier":
+                cute.arch.fence_acq_rel_sys()
             cute.arch.store(word(ready, before, 0, me), value, sem="relaxed", scope="sys")
         elif bug == "signal of the wrong slot":
             ready.set(before, 1, call)
@@ -313,6 +317,31 @@ def run_addresses(world: Ranks, bug: str) -> None:
     assert x[0][0] == 7
 
 
+@cute.kernel
+def lock_kernel(count: cute.Symmetric, signals: cute.Signals, bug: cute.Constexpr[str]):
+    """Each rank increments a number of rank 0. Atomics that compare acquire and release a lock in a signal."""
+    if cute.arch.thread_idx().x == 0:
+        lock = word(signals, 0, 0, 0)
+        if bug == "stores to a lock":
+            cute.arch.store(word(signals, 0, 0, 0), cute.Int64(1), sem="release", scope="sys")
+        while cute.arch.atomic_cas(lock, cmp=cute.Int64(0), val=cute.Int64(1), sem="acquire", scope="sys") != 0:
+            pass
+        count.peer(0)[0] = count.peer(0)[0] + 1
+        sem = "relaxed" if bug == "relaxed release of a lock" else "release"
+        cute.arch.atomic_cas(lock, cmp=cute.Int64(1), val=cute.Int64(0), sem=sem, scope="sys")
+
+
+@cute.jit
+def lock_and_count(count: cute.Symmetric, signals: cute.Signals, bug: cute.Constexpr[str]):
+    lock_kernel(count, signals, bug).launch(grid=2, block=32)
+
+
+def run_lock(world: Ranks, bug: str) -> None:
+    count, signals = world.symmetric(1, cute.Int32), world.signals()
+    world.run(lambda rank: lock_and_count(count.on(rank), signals.on(rank), bug))
+    assert count[0][0] == 2 * len(world)
+
+
 # ---------------------------------------------------------------------------------------------------------- the corpus
 
 
@@ -345,6 +374,7 @@ CORPUS = [
         "scopes .gpu and .sys do not include both threads; threads of two GPUs need .sys",
     ),
     Defect(run_pull, "relaxed signal", FAR),
+    Defect(run_pull, "fence before the barrier", "a thread that writes the signal after a barrier needs a fence betw"),
     Defect(run_pull, "relaxed wait", "missing fence .or .acquire."),
     Defect(run_pull, "weak wait", "the condition uses a plain load"),
     Defect(run_pull, "no wait", FAR),
@@ -373,8 +403,11 @@ CORPUS = [
     Defect(run_sum, "cta", "do not include both threads"),
     Defect(run_sum, "gpu", "scopes .gpu and .gpu do not include both threads"),
     Defect(run_addresses, "address of another rank", "rank 1 uses an address of rank 0's mapping"),
+    Defect(run_lock, "relaxed release of a lock", FAR),
+    Defect(run_lock, "stores to a lock", "two writers of the signal"),
 ]
-CORRECT = [run_pull, run_gather, run_bulk, run_meet, run_skewed, run_sum, run_addresses]
+CORRECT = [run_pull, run_gather, run_bulk, run_meet, run_skewed, run_sum, run_addresses, run_lock]
+CORRECT_VARIANTS = {run_pull: "fence after the barrier", run_bulk: "ordinary stores"}
 
 
 @pytest.mark.sample(every=8)
@@ -386,7 +419,7 @@ def test_correct_kernels_have_no_report(run: Callable[[Ranks, str], None], count
         with cute.testing.ranks(count, schedule=schedule, seed=seed) as world:
             run(world, "")
     with cute.testing.ranks(count, schedule=schedule, resident=4) as world:
-        run(world, "ordinary stores" if run is run_bulk else "")
+        run(world, CORRECT_VARIANTS.get(run, ""))
 
 
 @pytest.mark.sample(every=9)
