@@ -97,7 +97,8 @@ class Subject:
     slot after a named barrier is not needed, empty if it is. `begin` is the reason why a producer's waits for empty
     slots at the begin of a tile may be covered by others, empty if they may not. `lower` is the reason why a loop that
     counts fewer elements for a bound makes no difference. `read` is the reason why the first store to shared memory
-    after a named barrier may come before it, empty if it may not.
+    after a named barrier may come before it, empty if it may not. `long` returns the arguments of a launch in which
+    each mbarrier has more uses than a warpgroup has threads, None if no mutant needs it.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Subject:
     lower: str = ""
     begin: str = ""
     read: str = ""
+    long: Problem | None = None
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, ...], element: str) -> np.ndarray:
@@ -891,7 +893,10 @@ def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> 
         "the MMAs that read the previous queries have completed for the whole warpgroup (wgmma.commit_group) before a"
         " consumer passes its probabilities, for which the other one waits before its tile ends (bar)"
     )
-    return Subject(name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed, read=read)
+    long = (lambda: _latent_attention(name, c, heads, 258 * c.tile_n).problems[0]()) if c.gathers else None
+    return Subject(
+        name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed, read=read, long=long
+    )
 
 
 def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:

@@ -41,6 +41,12 @@ SECONDS = 120
 """CPU seconds for all runs of one mutant."""
 
 
+FEWER = "one arrival fewer expected"
+"""If all threads of a warpgroup arrive after they have waited for one wgmma, the missing arrival shows after as many
+uses of the mbarrier as the warpgroup has threads: only then a phase ends before any thread arrives for it.
+"""
+
+
 class Verdict(NamedTuple):
     """The classification of a mutant.
 
@@ -149,6 +155,11 @@ class Original:
                 return Verdict("caught", f"{e.kind}, {schedule}", str(e).partition("\n")[0])
             if not right:
                 wrong = wrong or schedule
+        if mutation.what == FEWER and self.subject.long is not None:
+            try:
+                self.run(module, self.subject.long, SCHEDULES[0])
+            except InterpError as e:
+                return Verdict("caught", f"{e.kind}, {SCHEDULES[0]}, many uses", str(e).partition("\n")[0])
         if wrong and mutation.kind == "bound":
             return Verdict("result", wrong)
         op = next(o for i, o in enumerate(find(self.module, self.kernel).walk()) if i == mutation.place)
