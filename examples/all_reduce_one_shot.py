@@ -114,6 +114,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bug", choices=BUGS, default="", help="plant a defect")
     args = parser.parse_args()
+    if min(args.ranks, args.size, args.calls) < 1:
+        parser.error("--ranks, --size and --calls must be at least 1")
+    if args.seed < 0:
+        parser.error("--seed must be at least 0")
     try:
         right = run(args.ranks, args.size, args.calls, args.schedule, args.seed, args.bug)
     except cute.InterpError as e:

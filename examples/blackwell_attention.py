@@ -367,6 +367,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.heads, args.queries, args.keys) < 1:
+        parser.error("--heads, --queries and --keys must be at least 1")
 
     torch.manual_seed(0)
     head, extents = args.head_size, (args.queries, args.keys, args.keys)

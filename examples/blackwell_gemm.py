@@ -165,6 +165,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    rows = 256 if args.pair else 128
+    if min(args.m, args.n, args.k) < 1 or args.m % rows or args.n % 64 or args.k % 8:
+        parser.error(f"--m must be a positive multiple of {rows}, --n of 64 and --k of 8")
 
     m, n, k = args.m, args.n, args.k
     a, b = (torch.randint(-2, 3, (rows, k), device=args.device).half() for rows in (m, n))

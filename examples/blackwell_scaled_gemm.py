@@ -228,8 +228,8 @@ def main() -> None:
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
     rows = 256 if args.pair else 128
-    if args.m % rows or args.n % 128 or args.k % 128:
-        parser.error(f"--m must be a multiple of {rows}, --n and --k multiples of 128")
+    if min(args.m, args.n, args.k) < 1 or args.m % rows or args.n % 128 or args.k % 128:
+        parser.error(f"--m must be a positive multiple of {rows}, --n and --k positive multiples of 128")
 
     rng = np.random.default_rng(0)
     (a, sfa, scaled_a), (b, sfb, scaled_b) = (operand(rng, args.format, rows, args.k) for rows in (args.m, args.n))

@@ -20,6 +20,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--n", type=int, default=128, help="columns of the instruction")
     args = parser.parse_args()
+    if args.n % 8 != 0 or not 8 <= args.n <= 256:
+        parser.error("--n must be a multiple of 8 from 8 to 256")
 
     # A tile of 64 x N x 64 is four MMAs of K = 16. LBO and SBO are the byte offsets between core matrices of 8 x 8.
     mma = cute.make_tiled_mma(warpgroup.MmaF16BF16Op(cute.Float16, cute.Float32, (64, args.n, 16)))

@@ -67,6 +67,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n) < 1:
+        parser.error("--m and --n must be at least 1")
 
     a, b = (torch.randint(-9, 9, (args.m, args.n), device=args.device).to(getattr(torch, args.dtype)) for _ in "ab")
     c = torch.full_like(a, 99)

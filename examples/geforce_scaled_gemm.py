@@ -184,8 +184,8 @@ def main() -> None:
     parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
-    if args.m % 128 or args.n % 128 or args.k % 128:
-        parser.error("--m, --n and --k must be multiples of 128")
+    if min(args.m, args.n, args.k) < 1 or args.m % 128 or args.n % 128 or args.k % 128:
+        parser.error("--m, --n and --k must be positive multiples of 128")
 
     rng, kernel = np.random.default_rng(0), ScaledGemm(args.format, bug=args.bug)
     (a, sfa, scaled_a), (b, sfb, scaled_b) = (operand(rng, kernel, rows, args.k) for rows in (args.m, args.n))

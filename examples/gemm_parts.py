@@ -175,6 +175,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n, args.k) < 1 or args.m % 64 or args.n % 64 or args.k % 64:
+        parser.error("--m, --n and --k must be positive multiples of 64")
 
     a = torch.randint(-4, 5, (args.m, args.k), device=args.device).half()
     b = torch.randint(-4, 5, (args.n, args.k), device=args.device).half()

@@ -165,13 +165,20 @@ def check_size(m: int, n: int, k: int) -> None:
         )
 
 
+def two_integers(text: str) -> tuple[int, int]:
+    m, n = map(int, text.split(","))
+    return m, n
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--m", type=int, default=200)
     parser.add_argument("--n", type=int, default=256)
     parser.add_argument("--k", type=int, default=192)
-    parser.add_argument("--tile", default="128,128", help="M,N of a block; M is 64, 128 or 192, N a multiple of 8")
-    parser.add_argument("--cluster", default="1,1")
+    parser.add_argument(
+        "--tile", type=two_integers, default=(128, 128), help="M,N of a block; M is 64, 128 or 192, N a multiple of 8"
+    )
+    parser.add_argument("--cluster", type=two_integers, default=(1, 1), help="blocks along M,N; at most 8")
     parser.add_argument("--dtype", default="float16", choices=["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
     parser.add_argument("--c", default="float16", choices=["float16", "bfloat16", "float32"])
     parser.add_argument("--a-major", default="k", choices=["k", "m"])
@@ -179,6 +186,16 @@ def main() -> None:
     parser.add_argument("--device", choices=["cuda", "cpu"], help="default: cuda if there is a GPU, else cpu")
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n, args.k) < 1:
+        parser.error("--m, --n and --k must be at least 1")
+    if args.tile[0] not in (64, 128, 192) or args.tile[1] not in range(8, 257, 8):
+        parser.error("--tile must be M,N where M is 64, 128 or 192, and N a multiple of 8 up to 256")
+    if min(args.cluster) < 1 or args.cluster[0] * args.cluster[1] > 8:
+        parser.error("--cluster must be M,N of at least 1 with a product of at most 8")
+    for name, element in ((args.a_major, args.dtype), (args.b_major, args.dtype), ("n", args.c)):
+        least = 16 // getattr(torch, element).itemsize
+        if getattr(args, name) % least:
+            parser.error(f"--{name} must be a multiple of {least}, for TMA")
     if args.device is None:
         args.device = "cuda" if torch.cuda.is_available() else "cpu"
         if args.device == "cpu" and not args.print_ir:
@@ -188,8 +205,7 @@ def main() -> None:
     a = operand(args.m, args.k, args.a_major == "k", dtype, args.device)
     b = operand(args.n, args.k, args.b_major == "k", dtype, args.device)
     c = torch.full((args.m, args.n), torch.nan, dtype=getattr(torch, args.c), device=args.device)
-    tile, cluster = (tuple(map(int, x.split(","))) for x in (args.tile, args.cluster))
-    gemm = cute.compile(HopperGemm(tile, cluster), a, b, c, device=args.device, chip="sm_90a")
+    gemm = cute.compile(HopperGemm(args.tile, args.cluster), a, b, c, device=args.device, chip="sm_90a")
     if args.print_ir:
         print(gemm.mlir("trace"))
         return

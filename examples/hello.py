@@ -43,6 +43,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="DIR", help="write the IR after each pass and the PTX there")
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if args.n < 1:
+        parser.error("--n must be at least 1")
 
     # numpy arrays are copied to the GPU and back. Arrays of torch, cupy and other DLPack libraries are used in place.
     a, b = np.random.default_rng(0).random((2, args.n), dtype=np.float32)

@@ -25,6 +25,7 @@ python examples/hopper_gemm.py --m 8192 --n 8192 --k 8192 --tile 128,256,64
 # pyright: basic, reportOptionalMemberAccess=false
 
 import argparse
+from itertools import product
 from typing import Any
 
 import torch
@@ -235,20 +236,32 @@ class _Store:
             cute.arch.cp_async_bulk_wait_group(0, read=True)
 
 
+def three_integers(text: str) -> tuple[int, int, int]:
+    m, n, k = map(int, text.split(","))
+    return m, n, k
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, extent in (("--m", 384), ("--n", 256), ("--k", 192)):
         parser.add_argument(name, type=int, default=extent)
-    parser.add_argument("--tile", default="128,128,64", help="M,N,K of a block: M 128 or 192, N 128 or 256")
+    parser.add_argument(
+        "--tile", type=three_integers, default=(128, 128, 64), help="M,N,K of a block: M 128 or 192, N 128 or 256"
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n, args.k) < 1:
+        parser.error("--m, --n and --k must be at least 1")
+    if args.n % 8 or args.k % 8:
+        parser.error("--n and --k must be multiples of 8, for TMA")
+    if args.tile not in product((128, 192), (128, 256), (32, 64)) or args.tile == (192, 256, 64):
+        parser.error("--tile must be M,N,K where M is 128 or 192, N 128 or 256, and K 32 or 64, but not 192,256,64")
 
     m, n, k = args.m, args.n, args.k
     a, b = (torch.randint(-2, 3, (rows, k), device=args.device).half() for rows in (m, n))
     c = torch.full((m, n), torch.nan, dtype=torch.float16, device=args.device)
-    tile_m, tile_n, tile_k = map(int, args.tile.split(","))
-    gemm = cute.compile(HopperGemm((tile_m, tile_n, tile_k)), a, b, c, device=args.device, chip="sm_90a")
+    gemm = cute.compile(HopperGemm(args.tile), a, b, c, device=args.device, chip="sm_90a")
     if args.print_ir:
         print(gemm.mlir("trace"))
         return

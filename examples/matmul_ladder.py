@@ -219,6 +219,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n, args.k) < 1:
+        parser.error("--m, --n and --k must be at least 1")
 
     a = torch.randint(-4, 5, (args.m, args.k), device=args.device).float()
     b = torch.randint(-4, 5, (args.k, args.n), device=args.device).float()

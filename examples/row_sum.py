@@ -96,6 +96,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
+    if min(args.m, args.n) < 1:
+        parser.error("--m and --n must be at least 1")
 
     x = torch.randn(args.m, args.n, device=args.device)
     out = torch.full((args.m,), torch.nan, device=args.device)

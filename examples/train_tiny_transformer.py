@@ -97,6 +97,8 @@ def main() -> None:
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=0, help="default: 100, or 10 on the CPU")
     args = parser.parse_args()
+    if args.steps < 0:
+        parser.error("--steps must be at least 0")
     gpu = args.device == "gpu"
     steps = args.steps or (100 if gpu else 10)
     torch.manual_seed(0)

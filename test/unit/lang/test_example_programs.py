@@ -156,6 +156,43 @@ def test_example(
     assert capsys.readouterr().out.startswith(output)
 
 
+NUMBERS = {
+    "all_reduce_one_shot.py": "ranks size calls", "blackwell_attention.py": "heads queries keys",
+    "blackwell_gemm.py": "m n k", "blackwell_scaled_gemm.py": "m n k", "descriptors.py": "n",
+    "elementwise_add.py": "m n", "geforce_scaled_gemm.py": "m n k", "gemm_parts.py": "m n k", "gemm_sm90.py": "m n k",
+    "hello.py": "n", "hopper_gemm.py": "m n k", "matmul_ladder.py": "m n k", "row_sum.py": "m n",
+    "yielding_product.py": "m n k",
+}  # fmt: skip
+"""Example -> its options that must be at least 1."""
+
+
+OTHERS = {
+    "all_reduce_one_shot.py": ["--seed=-1"],
+    "gemm_sm90.py": ["--tile=0,0", "--tile=a", "--tile=64", "--cluster=0,1", "--cluster=4,4", "--k=70"],
+    "blackwell_gemm.py": ["--m=130", "--n=72", "--k=70"],
+    "gemm_parts.py": ["--m=70"],
+    "hopper_gemm.py": ["--tile=1,2", "--tile=64,128,64", "--tile=192,256,64", "--n=130"],
+    "train_tiny_transformer.py": ["--steps=-1"],
+}
+"""Example -> other wrong options."""
+
+
+@pytest.mark.sample(every=5)
+@pytest.mark.parametrize("name", sorted({*NUMBERS, *OTHERS}))
+def test_wrong_options_are_reported_in_one_line(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [f"--{x}={n}" for x in NUMBERS.get(name, "").split() for n in (0, -1)]
+    options += OTHERS.get(name, [])
+    for option in options:
+        monkeypatch.setattr(sys, "argv", [name, option])
+        with pytest.raises(SystemExit) as e:
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        assert e.value.code == 2
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert last.startswith(f"{name}: error: ") and option.partition("=")[0] in last
+
+
 def test_a_gemm_too_large_to_interpret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
