@@ -49,7 +49,7 @@ def tile_atom_to_shape_SF(Tensor_shape: Shape, sf_vec_size: int) -> Layout:
 
     Args:
         Tensor_shape: the shape of the tensor in elements, static or dynamic.
-        sf_vec_size: elements along K that share a factor.
+        sf_vec_size: elements along K that share a factor: 16 or 32, or of an MMA with a sparse A 32 or 64.
     """
     if not isinstance(Tensor_shape, tuple) or len(Tensor_shape) not in (2, 3):
         raise KernelTypeError(
@@ -57,8 +57,8 @@ def tile_atom_to_shape_SF(Tensor_shape: Shape, sf_vec_size: int) -> Layout:
             f"tile_atom_to_shape_SF: Tensor_shape must be (M, K) or (M, K, L) of the tensor in elements, got "
             f"{Tensor_shape!r}",
         )
-    if sf_vec_size not in (16, 32):
-        raise KernelTypeError("F251", f"tile_atom_to_shape_SF: sf_vec_size must be 16 or 32, got {sf_vec_size!r}")
+    if sf_vec_size not in (16, 32, 64):
+        raise KernelTypeError("F251", f"tile_atom_to_shape_SF: sf_vec_size must be 16, 32 or 64, got {sf_vec_size!r}")
     m, k, *batches = Tensor_shape
     rest_m, rest_k = cute.ceil_div(m, ROWS), cute.ceil_div(k, FACTORS * sf_vec_size)
     block = ROWS * FACTORS

@@ -256,6 +256,7 @@ def _of_operand(
     cluster: Any,
     internal_type: type[Numeric] | None,
 ) -> TmaInfo:
+    from cute_dialect.lang.machine.factor_maps import holds_factors  # late: start-up
     from cute_dialect.lang.machine.tiled_mma import in_tensor_memory  # late: start-up
 
     count = 1
@@ -265,7 +266,7 @@ def _of_operand(
     x, k = (tiler[m] for m in modes)
     if isinstance(x, int) and in_tensor_memory(tiled_mma.atom):
         x //= tiled_mma.size  # Each block of a pair loads its part.
-        if modes[0] == 0 and tiled_mma.atom.type.SPARSE:
+        if modes[0] == 0 and tiled_mma.atom.type.SPARSE and not holds_factors(gmem):
             k //= 2  # A holds the kept elements.
     made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count, internal_type=internal_type)
     return TmaInfo(made.atom, made.tma_tensor, smem)

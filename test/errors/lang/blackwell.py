@@ -628,10 +628,10 @@ trace(lambda: blockscaled.tile_atom_to_shape_SF(512, 32))
 #: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
 
 # ===== a number of elements that no factor scales
-trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 64))
+trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 24))
 #: KernelTypeError
-#: blackwell.py:1:15: error F251: tile_atom_to_shape_SF: sf_vec_size must be 16 or 32, got 64
-#:     1 | trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 64))
+#: blackwell.py:1:15: error F251: tile_atom_to_shape_SF: sf_vec_size must be 16, 32 or 64, got 24
+#:     1 | trace(lambda: blockscaled.tile_atom_to_shape_SF((128, 128), 24))
 #:       |               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
 #: called from preamble.py:15:9  f()
 #: called from preamble.py:17:5  cute.trace(kernel, grid=1, block=block, chip=chip)
