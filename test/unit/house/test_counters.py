@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 788,
-    "lines": 236_326,
+    "lines": 236_327,
     "# fmt: skip": 922,
     "Any": 7_030,
     f"functions with {MANY} or more parameters": 126,
