@@ -180,7 +180,9 @@ def _queue(
             raise OptionError(f"{name}: ranks run together, so this is no option of one call")
     world.keep(views)
     for plan in plans:
-        operands = _operands(module, plan, _memory(views, target.names, unwritten))
+        # Without TMA, arrays that follow each other in memory must not overlap those of earlier launches.
+        memory = _memory(views, target.names, unwritten, is_padded=bool(plan.packed.maps))
+        operands = _operands(module, plan, memory)
         lowered = without_nvgpu(cast("ModuleOp", module.lowered(plan.kernel)))
         world.launch(rank, lowered, plan.kernel, operands, plan.shape, _registers(module, plan.kernel))
 
@@ -276,8 +278,13 @@ class _Memory(NamedTuple):
     unwritten: bool
 
 
-def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str]) -> list[_Memory | None]:
-    """Return the memory of each array argument; arrays that overlap share it."""
+def _memory(
+    views: Sequence[ArrayView | None], names: Sequence[str], unwritten: Sequence[str], *, is_padded: bool = True
+) -> list[_Memory | None]:
+    """Return the memory of each array argument; arrays that overlap share it.
+
+    With ``is_padded``, memory of the caller after an array is included up to a multiple of 16 bytes.
+    """
     out: list[_Memory | None] = [None] * len(views)
     found = regions(views)
     for region in found:
@@ -286,7 +293,7 @@ def _memory(views: Sequence[ArrayView | None], names: Sequence[str], unwritten: 
         last, size = region.address + region.size, region.size
         end = -(-last // 16) * 16
         free = not any(last <= other.address < end for other in found)
-        if size and free and any(is_writable(view) and end_of_memory(view) >= end for _, view in members):
+        if is_padded and size and free and any(is_writable(view) and end_of_memory(view) >= end for _, view in members):
             size += -last % 16
         data = host_bytes(region.address, size)
         data.flags.writeable = any(is_writable(view) for _, view in members)

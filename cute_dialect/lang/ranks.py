@@ -149,7 +149,9 @@ class Signals:
         check_number("Signals.add", "slot", slot, self.words.local.shape[0])
         cute.arch.red(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
 
-    def wait(self, slot: Int, writer: Int, value: Int, *, then: str | None = None) -> None:
+    def wait(
+        self, slot: Int, writer: Int, value: Int, *, then: str | None = None, limit: Int | None = None
+    ) -> Int64:
         """Wait until signal (slot, writer) of this rank is at least a value. Later accesses see what precedes it.
 
         Args:
@@ -157,16 +159,28 @@ class Signals:
             writer: the rank that sets it.
             value: the least value.
             then: ``"tma"`` also orders later TMA and bulk copies of the thread after the signal.
+            limit: the longest wait, in nanoseconds; default: no limit. The interpreter counts ops instead.
+
+        Returns:
+            The signal. It is less than ``value`` if the limit was reached.
         """
         check_number("Signals.wait", "slot", slot, self.words.local.shape[0])
         check_number("Signals.wait", "rank", writer, self.words.ranks)
         if then not in (None, "tma"):
             raise KernelTypeError("F122", f"Signals.wait: then must be None or 'tma', got {then!r}")
-        word = self._word(self.words.rank, slot, writer)
-        while cute.arch.load(word, sem="acquire", scope="sys") < cute.Int64(value):
-            pass
+        word, least = self._word(self.words.rank, slot, writer), cute.Int64(value)
+        if limit is None:
+            while (seen := cute.arch.load(word, sem="acquire", scope="sys")) < least:
+                pass
+        else:
+            end = cute.arch.globaltimer().to(cute.Int64) + limit
+            while ((seen := cute.arch.load(word, sem="acquire", scope="sys")) < least) & (
+                cute.arch.globaltimer().to(cute.Int64) < end
+            ):
+                pass
         if then == "tma":
             cute.arch.fence_proxy("async.global")
+        return seen
 
     def _word(self, rank: Int, slot: Int, writer: Int) -> Pointer:
         """Return the address of a signal on a rank."""

@@ -60,6 +60,9 @@ if TYPE_CHECKING:  # pragma: no cover
 
 MAX_FAILURES = 3
 
+_CLOCKS = ("clock", "clock64", "globaltimer")
+"""Special registers that count ops, and change from read to read."""
+
 
 class Spurious:
     """Spurious failures and choices of one launch."""
@@ -484,6 +487,8 @@ class Group:
 
     def sreg(self, name: str) -> Value:
         """Return a special register by its PTX name, such as `tid.x`; a uniform value is an int."""
+        if name in _CLOCKS:
+            return self.count.steps & 0x7FFFFFFF
         got = self.sregs.get(name)
         if got is None:
             got = self.sregs[name] = self._sreg(name)
@@ -528,8 +533,6 @@ class Group:
                 return _compact(self._block_ids()[axis] // cluster[axis])
             if base == "cluster.ctaid":
                 return _compact(self._cluster_id(self._block_ids(), axis))
-        if name in ("clock", "clock64", "globaltimer"):
-            return self.count.steps & 0x7FFFFFFF
         if name == "smid":
             return 0
         if name.startswith("lanemask."):

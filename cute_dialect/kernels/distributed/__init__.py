@@ -1,0 +1,1 @@
+"""Kernels of several GPUs that exchange data through memory of peers."""
