@@ -234,12 +234,22 @@ _calls: list[tuple[Ranks, int]] = []
 """The ranks, and the rank, of the function that `Ranks.run` calls now; empty outside it."""
 
 
+def current_rank() -> tuple[Ranks, int] | None:
+    """Return the ranks, and the rank, whose function :meth:`Ranks.run` calls now; None outside it."""
+    return _calls[-1] if _calls else None
+
+
 class Ranks:
-    """Several ranks in this process, made by :func:`ranks`. ``len(world)`` is their number."""
+    """Several ranks in this process, made by :func:`ranks`. ``len(world)`` is their number.
+
+    Attributes:
+        runs: the number of calls of :meth:`run`.
+    """
 
     def __init__(self, world: World):
         self._world = world
         self._count = 0
+        self.runs = 0
 
     def __len__(self) -> int:
         return self._world.ranks
@@ -303,6 +313,7 @@ class Ranks:
 
         if _calls:
             raise UsageError("run: called in the function of another run; call it after that one has returned")
+        self.runs += 1
         try:
             with running_on("cpu"):
                 for rank in range(len(self)):

@@ -3,6 +3,7 @@
 
 from cute_dialect.op import (
     compiler as compiler,
+    distributed as distributed,
     emit as emit,
     epilogue as epilogue,
     nn as nn,

@@ -50,6 +50,10 @@ class OptionError(OpError, call_options.OptionError):
     """A device or an option of the interpreter that is unknown or has a wrong value."""
 
 
+class DistributedError(OpError):
+    """Ranks of a group that made different calls, or a rank that made none."""
+
+
 class EpilogueError(OpError):
     """Invalid activations, hooks, traced epilogues or arguments of an epilogue."""
 

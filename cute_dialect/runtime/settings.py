@@ -14,6 +14,7 @@
     CUTE_DEVICE=cpu          default device of kernels in Python and of op: gpu or cpu (the interpreter)
     CUTE_CHECKS=race,uninit  checks of runs on the interpreter: race, uninit, oob, sync, strict; or all, auto, none
     CUTE_TRACEBACK=full      tracebacks of this package's errors include its own frames
+    CUTE_DIST_TIMEOUT_MS=N   longest wait of an operation of several GPUs for a rank, in ms (default: 30000)
     CUTE_ERROR_SVG=DIR       errors about layouts draw them into this folder and name the file
     CUTE_PROGRESS=never      progress bar on standard error: auto (on a terminal), always or never
     CUTE_PROGRESS_JSON=FILE  file to which progress events are appended, one JSON object per line (docs/progress.md)
@@ -28,7 +29,7 @@ import os
 
 from cute_dialect.errors import CuteError
 
-__all__ = ["SettingError", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder", "word"]
+__all__ = ["SettingError", "count", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder", "word"]
 
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "off", "false", "no")
@@ -76,6 +77,16 @@ def size(name: str, default: int) -> int:
     """Read a size in bytes.  Raises :class:`SettingError`."""
     text = os.environ.get(name)
     return parse_size(text, name) if text else default
+
+
+def count(name: str, default: int) -> int:
+    """Read a positive integer.  Raises :class:`SettingError`."""
+    text = os.environ.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text)):
+        raise SettingError(f"{name}: expected an integer from 1 to 999999999, got '{text}'")
+    return int(text)
 
 
 def folder(name: str, *, there: bool = False) -> str | None:

@@ -1,0 +1,339 @@
+"""Groups of ranks: their memory, and checks that all ranks make the same calls.
+
+A group is one of two kinds:
+
+- :class:`Simulated`: the ranks of ``cute.testing.ranks``, within ``world.run``.
+- :class:`OfTorch`: a process group of ``torch.distributed``, with memory of ``torch.distributed._symmetric_memory``.
+
+The memory of a group is allocated by its first call, on each stream, and lasts as long as the group.
+"""
+
+# torch is not installed where types are checked.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from weakref import WeakKeyDictionary
+from zlib import crc32
+
+import numpy as np
+
+from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE, MOST_RANKS
+from cute_dialect.lang.ranks import WORDS, Ranks, current_rank
+from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
+from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU, SLOT_BYTES
+from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.settings import count
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.lang.ranks import Symmetric, SymmetricArray, SymmetricSignals
+    from cute_dialect.op.signature_types import Array
+
+NO_LIMIT = 1 << 61
+"""Limit of a wait on the interpreter, which reports a deadlock itself."""
+
+MULTICAST_OFF = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
+"""Environment variables that switch NVLink multicast off, which no kernel uses, and their values."""
+
+
+class ChannelMemory(NamedTuple):
+    """The memory of a rank for an exchange, in the order of kernel arguments; see
+    :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
+    """
+
+    staging: ArrayView  # bytes, (slots, bytes of a slot)
+    addresses: ArrayView
+    words: ArrayView
+    word_addresses: ArrayView
+    steps: ArrayView
+    status: ArrayView
+
+    def of_type(self, element: str, size: int) -> ChannelMemory:
+        """Return the memory with slots of elements of ``size`` bytes."""
+        slots, slot = self.staging.shape
+        staging = self.staging._replace(shape=(slots, slot // size), strides=(slot // size, 1), dtype=element)
+        return self._replace(staging=staging)
+
+
+class Group(Protocol):
+    """The ranks of a call, from the view of one of them."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def ranks(self) -> int: ...
+
+    @property
+    def limit(self) -> int:
+        """The longest wait for another rank, in nanoseconds."""
+        ...
+
+    def agree(self, call: str) -> None:
+        """Note the next call of this rank, as text.  Raises DistributedError if another rank has made another call, or
+        if an earlier call has failed.
+        """
+        ...
+
+    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
+        """Return the memory of a stream, with slots of at least ``slot`` bytes.
+
+        Args:
+            call: the function, for errors.
+        """
+        ...
+
+
+def hash_of(call: str) -> int:
+    """Return the hash of a call that signals contain."""
+    return crc32(call.encode()) & ((1 << CHECK_BITS) - 1)
+
+
+def group_of(call: str, group: Any = None) -> Group:
+    """Return the group of a call.
+
+    Args:
+        call: the function, for errors.
+        group: a process group of torch, its name, a device mesh of one dimension, or the ranks of
+            ``cute.testing.ranks``; None for these ranks within ``world.run``, and else torch's default group.
+
+    Raises:
+        ArgumentError: it is none of these.
+    """
+    here = current_rank()
+    if here is not None and (group is None or group is here[0]):
+        return Simulated(call, *here)
+    if isinstance(group, Ranks):
+        raise ArgumentError(f"{call}: group is of cute.testing.ranks, but this call is not in its world.run")
+    if here is not None:
+        raise ArgumentError(f"{call}: group is {group!r}, but this call is in world.run; omit group")
+    torch: Any = sys.modules.get("torch")
+    distributed = None if torch is None else torch.distributed
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        raise ArgumentError(
+            f"{call}: there is no group of ranks; call torch.distributed.init_process_group under torchrun, or make the "
+            "call in world.run of cute.testing.ranks"
+        )
+    if isinstance(group, str):
+        group = distributed.distributed_c10d._resolve_process_group(group)
+    elif hasattr(group, "get_group"):
+        group = group.get_group()
+    found = distributed.group.WORLD if group is None else group
+    if not isinstance(found, distributed.ProcessGroup):
+        raise ArgumentError(f"{call}: group is {found!r}; pass a ProcessGroup, its name, or a DeviceMesh dimension")
+    known = _OF_TORCH.get(found)
+    if known is None:
+        known = _OF_TORCH[found] = OfTorch(call, found)
+    return known
+
+
+def check_ranks(call: str, ranks: int) -> None:
+    """Raise UnsupportedError for too many ranks."""
+    if ranks > MOST_RANKS:
+        raise UnsupportedError(f"{call}: the group has {ranks} ranks; at most {MOST_RANKS} are supported")
+
+
+def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int) -> str:
+    """Return the error for a failed exchange.
+
+    Args:
+        call: the function that reports the failure.
+        last: the text of the last call that was launched.
+        status: what was seen of each rank; see :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
+        milliseconds: the limit of waits.
+
+    >>> print(failure_text("all_reduce", "all_reduce of (8,) bf16", [0, 0, 1], 30000))
+    all_reduce: rank 2 sent nothing within 30 s (ranks 0 and 1 did); the last call of this rank was all_reduce of (8,)
+    bf16; call op.distributed.reset on all ranks
+    """
+    late = [r for r, s in enumerate(status) if s == LATE]
+    other = [r for r, s in enumerate(status) if LATE < s < ABORT]
+    gave_up = [r for r, s in enumerate(status) if s >= ABORT]
+    came = [r for r, s in enumerate(status) if s == 0]
+    found: list[str] = []
+    if late:
+        did = f" ({_named(came)} did)" if came else ""
+        found.append(f"{_named(late)} sent nothing within {milliseconds / 1000:g} s{did}")
+    if other:
+        found.append(f"{_named(other)} made another call; compare the shapes, types and options of all ranks")
+    if gave_up and not found:
+        found.append(f"{_named(gave_up)} failed in the call; see the error there")
+    reason = "; ".join(found)
+    return f"{call}: {reason}; the last call of this rank was {last}; call op.distributed.reset on all ranks"
+
+
+def _named(ranks: Sequence[int]) -> str:
+    """Return a list of ranks as text."""
+    *most, last = map(str, ranks)
+    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
+
+
+# ------------------------------------------------------------------------------------------------- ranks on the CPU
+
+
+class _Channels(NamedTuple):
+    """The memory of all simulated ranks."""
+
+    staging: SymmetricArray
+    words: SymmetricSignals
+    steps: list[Array]
+    status: list[Array]
+
+
+class _Calls:
+    """The memory of the ranks of a world, and their calls in the current run."""
+
+    def __init__(self, ranks: int) -> None:
+        self.channels: dict[int, _Channels] = {}
+        self.run = 0
+        self.calls: list[tuple[int, str]] = []
+        self.made = [0] * ranks
+
+
+_WORLDS: WeakKeyDictionary[Ranks, _Calls] = WeakKeyDictionary()
+
+
+class Simulated:
+    """A rank of ``cute.testing.ranks``."""
+
+    limit = NO_LIMIT
+
+    def __init__(self, call: str, world: Ranks, rank: int) -> None:
+        check_ranks(call, len(world))
+        self.rank, self.ranks, self._world = rank, len(world), world
+        found = _WORLDS.get(world)
+        if found is None:
+            found = _WORLDS[world] = _Calls(len(world))
+        if found.run != world.runs:
+            found.run, found.calls, found.made = world.runs, [], [0] * len(world)
+        self._calls = found
+
+    def agree(self, call: str) -> None:
+        known, mine = self._calls.calls, self._calls.made[self.rank]
+        self._calls.made[self.rank] += 1
+        if mine == len(known):
+            known.append((self.rank, call))
+        other, text = known[mine]
+        if text != call:
+            name = call.partition(" ")[0]
+            raise DistributedError(
+                f"{name}: call {mine + 1} of rank {self.rank} is {call}, but that of rank {other} is {text}; all ranks "
+                "must make the same calls in the same order"
+            )
+
+    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
+        slot = max(4096, 1 << (slot - 1).bit_length())
+        found = self._calls.channels.get(slot)
+        if found is None:
+            world, n = self._world, self.ranks
+            staging = world.symmetric((2 * BLOCKS_ON_CPU * n, slot), np.uint8, name="staging", unwritten=True)
+            words = world.signals(2 * BLOCKS_ON_CPU, name="ready")
+            steps = [np.zeros(BLOCKS_ON_CPU, np.int64) for _ in range(n)]
+            status = [np.zeros(n, np.int64) for _ in range(n)]
+            found = self._calls.channels[slot] = _Channels(staging, words, steps, status)
+        staging, words = found.staging.on(self.rank), found.words.on(self.rank).words
+        return _views(staging, words, found.steps[self.rank], found.status[self.rank])
+
+
+def _views(staging: Symmetric, words: Symmetric, steps: Array, status: Array) -> ChannelMemory:
+    """Return the memory of a rank as views."""
+    parts: list[object] = [staging.local, staging.table, words.local, words.table, steps, status]
+    return ChannelMemory(*map(view_of, parts))
+
+
+# ------------------------------------------------------------------------------------------------ torch's process groups
+
+
+class _GpuMemory(NamedTuple):
+    """The memory of a rank for one stream, and what keeps it alive."""
+
+    views: ChannelMemory
+    status: Array  # pinned memory of the host
+    tensors: tuple[Array, ...]
+
+
+class OfTorch:
+    """A process group of torch, whose ranks are GPUs of one host."""
+
+    def __init__(self, call: str, group: Any) -> None:
+        check_ranks(call, group.size())
+        self.rank, self.ranks, self._group = group.rank(), group.size(), group
+        self._memories: dict[int, _GpuMemory] = {}
+        self._milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
+        self._last = ""
+
+    @property
+    def limit(self) -> int:
+        return self._milliseconds * 1_000_000
+
+    def agree(self, call: str) -> None:
+        self.check(call.partition(" ")[0])
+        self._last = call
+
+    def check(self, call: str) -> None:
+        """Raise DistributedError if a call that has ended has failed."""
+        for memory in self._memories.values():
+            status = memory.status.tolist()
+            if any(status):
+                raise DistributedError(failure_text(call, self._last, status, self._milliseconds))
+
+    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
+        assert slot <= SLOT_BYTES
+        found = self._memories.get(stream)
+        if found is None:
+            found = self._memories[stream] = self._allocated(call)
+        return found.views
+
+    def reset(self) -> None:
+        """Clear the memory of all streams, on all ranks together."""
+        torch = sys.modules["torch"]
+        torch.cuda.synchronize()
+        torch.distributed.barrier(self._group)
+        for memory in self._memories.values():
+            for tensor in memory.tensors:
+                tensor.zero_()
+            memory.status.zero_()
+        torch.cuda.synchronize()
+        torch.distributed.barrier(self._group)
+
+    def _allocated(self, call: str) -> _GpuMemory:
+        torch = sys.modules["torch"]
+        if torch.cuda.is_current_stream_capturing():
+            raise UnsupportedError(
+                f"{call}: the first call of a group on a stream allocates memory, which a CUDA graph cannot capture; "
+                "make a call on this stream before the capture"
+            )
+        symm_mem = import_module("torch.distributed._symmetric_memory")
+        device = torch.device("cuda", torch.cuda.current_device())
+        tables: list[Array] = []
+
+        def symmetric(shape: tuple[int, ...], dtype: object) -> Array:
+            tensor = symm_mem.empty(shape, dtype=dtype, device=device).zero_()
+            try:
+                handle = symm_mem.rendezvous(tensor, self._group)
+            except RuntimeError as e:
+                raise DeviceError(
+                    f"{call}: the GPUs of the group cannot map memory of each other ({e}); the group must consist of "
+                    "GPUs of one host that are connected by NVLink or PCIe peer-to-peer access"
+                ) from None
+            tables.append(torch.tensor(handle.buffer_ptrs, dtype=torch.int64, device=device))
+            return tensor
+
+        staging = symmetric((2 * BLOCKS * self.ranks, SLOT_BYTES), torch.uint8)
+        words = symmetric((2 * BLOCKS, self.ranks, WORDS), torch.int64)
+        steps = torch.zeros(BLOCKS, dtype=torch.int64, device=device)
+        status = torch.zeros(self.ranks, dtype=torch.int64, pin_memory=True)
+        torch.cuda.synchronize()
+        torch.distributed.barrier(self._group)
+        # The GPU writes the status into pinned memory of the host, which has the same address there.
+        on_gpu = view_of(status)._replace(device=cast("int", device.index))
+        views = ChannelMemory(*map(view_of, (staging, tables[0], words, tables[1], steps)), on_gpu)
+        return _GpuMemory(views, status, (staging, words, steps))
+
+
+_OF_TORCH: WeakKeyDictionary[Any, OfTorch] = WeakKeyDictionary()
