@@ -244,12 +244,14 @@ class Ranks:
 
     Attributes:
         runs: the number of calls of :meth:`run`.
+        state: what operations keep as long as the ranks, by name.
     """
 
     def __init__(self, world: World):
         self._world = world
         self._count = 0
         self.runs = 0
+        self.state: dict[str, object] = {}
 
     def __len__(self) -> int:
         return self._world.ranks

@@ -1,10 +1,12 @@
 """Mutation test of kernels of several GPUs: one signal, wait, barrier, scope, order or bound changed.
 
     python test/oracle/rank_mutants.py             # all mutants, as in make slow
+    python test/oracle/rank_mutants.py one_shot    # those of one kernel
     python test/oracle/rank_mutants.py --missed    # only those that no run reveals
 
-The kernel of ``examples/all_reduce_one_shot.py`` runs on two ranks, three calls in a row, under every schedule. A
-mutant is caught if one of them ends with a report. A wrong result reveals a wrong bound, too. Any other mutant must be
+Each kernel runs on two ranks, several calls in a row, under every schedule: that of ``examples/all_reduce_one_shot.py``,
+and those of ``op.distributed``, whose waits also fail in two runs. A mutant is caught if one of the runs ends with a
+report. A wrong result reveals a wrong bound, too, and a mutant of the handling of failed waits. Any other mutant must be
 equivalent, for a reason in EQUAL, or it is missed, and the exit status is 1. Comparisons that only feed assertions are
 left out: these are checks of the interpreter itself.
 """
@@ -15,11 +17,13 @@ import argparse
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from all_reduce_runs import Case, gives_up, reports_other_call
+from all_reduce_runs import run as run_case
 from mutations import Mutation, find, mutated, mutations
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -35,17 +39,64 @@ import all_reduce_one_shot as example
 
 SCHEDULES = ("round-robin", "reverse", "random", "adversarial")
 RELEASE, ACQUIRE = 5, 4
-KERNEL = "all_reduce_kernel"
+
+
+class Run(NamedTuple):
+    """A run of a kernel, which returns True if its results are right."""
+
+    name: str
+    right: Callable[[], bool]
+    fails: bool = False  # a wait fails in it
+
+
+class Subject(NamedTuple):
+    """A kernel and its runs."""
+
+    name: str
+    kernel: str
+    runs: tuple[Run, ...]
+
+
+def _subject(name: str, case: Case) -> Subject:
+    """Return a kernel of ``op.distributed`` with its runs."""
+    runs = [Run(s, lambda s=s: run_case(case, s)) for s in SCHEDULES]
+    for rank, call in ((0, 0), (1, 0), (0, 1)):
+        at = f"rank {rank} gives up in call {call}"
+        runs.append(Run(at, lambda r=rank, c=call: gives_up(case, r, c), fails=True))
+    runs.append(Run("other call", lambda: reports_other_call(case), fails=True))
+    return Subject(name, "two_shot" if case.two_shot else "one_shot", tuple(runs))
+
+
+EXAMPLE = tuple([Run(s, lambda s=s: example.run(2, 200, 3, s, seed=1)) for s in SCHEDULES])
+SUM = Case("f32", size=2 * 136 + 66, length=136, residual=True, calls=3)
+NORM = Case("f32", size=3 * 136, length=136, norm=True, calls=3)
+SUBJECTS = (
+    Subject("example", "all_reduce_kernel", EXAMPLE),
+    _subject("one_shot", SUM),
+    _subject("one_shot_norm", NORM),
+    _subject("two_shot", SUM._replace(size=4 * 136 + 66, two_shot=True)),
+    _subject("two_shot_norm", NORM._replace(size=5 * 136, two_shot=True)),
+)
+
 
 
 EQUAL = {
     ("slt becomes sle", "for i in range(first + thread, last, THREADS):"): "no iteration, if both bounds are equal",
+    ("nvvm.barrier0 later", "cute.arch.sync_threads()  # steps is loaded"): "it is still before the store to steps",
+    ("nvvm.barrier0 earlier", "cute.arch.sync_threads()  # steps is loaded"): "it is still after the load of steps",
+    ("a loop ends one step later", "for row in range(cute.arch.block_idx().x, cute.ceil_div(cute.size(v.x), v.length), grid):"): (
+        "a row without elements, on all ranks"
+    ),
+    ("slt becomes sle", "if column < length:"): "a vector without elements",
+    ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
+    ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "the flag is in shared memory",
+    ("llvm.store monotonic", "x.ready.set(there, 2 * cute.arch.block_idx().x + half, ABORT)"): "no data precedes it",
 }
 """A change and its source line -> the reason why the kernel stays the same."""
 
 
 class Verdict(NamedTuple):
-    """The classification of a mutant: caught, result, equal or missed, and the report, schedule or reason."""
+    """The classification of a mutant: caught, result, equal or missed, and the report, run or reason."""
 
     how: str
     by: str
@@ -95,8 +146,8 @@ def replaced(module: ModuleOp) -> Iterator[None]:
         World.launch = launch
 
 
-def original() -> ModuleOp:
-    """Return the lowered module of the kernel."""
+def original(subject: Subject) -> ModuleOp:
+    """Return the lowered module of a kernel."""
     seen: list[ModuleOp] = []
     launch = World.launch
 
@@ -106,25 +157,25 @@ def original() -> ModuleOp:
 
     World.launch = keep  # type: ignore[method-assign, assignment]
     try:
-        assert example.run(2, 200, 1)
+        assert subject.runs[0].right()
     finally:
         World.launch = launch
     return seen[0]
 
 
-def verdict(module: ModuleOp, mutation: Mutation) -> Verdict:
-    """Run a mutant under every schedule, and classify it."""
+def verdict(subject: Subject, module: ModuleOp, mutation: Mutation) -> Verdict:
+    """Make the runs of a mutant, and classify it."""
     wrong = ""
-    with replaced(mutated(module, KERNEL, mutation)):
-        for schedule in SCHEDULES:
+    with replaced(mutated(module, subject.kernel, mutation)):
+        for run in subject.runs:
             try:
-                if not example.run(2, 200, 3, schedule, seed=1):
-                    wrong = wrong or schedule
+                if not run.right():
+                    if mutation.kind == "bound" or run.fails:
+                        return Verdict("result", run.name)
+                    wrong = wrong or run.name
             except InterpError as e:
-                return Verdict("caught", f"{e.kind}, {schedule}")
-    if wrong and mutation.kind == "bound":
-        return Verdict("result", wrong)
-    op = next(o for i, o in enumerate(find(module, KERNEL).walk()) if i == mutation.place)
+                return Verdict("caught", f"{e.kind}, {run.name}")
+    op = next(o for i, o in enumerate(find(module, subject.kernel).walk()) if i == mutation.place)
     reason = EQUAL.get((mutation.what, source(op)), "")
     if reason and not wrong:
         return Verdict("equal", reason)
@@ -138,9 +189,8 @@ def feeds_assertions(op: Operation) -> bool:
     return bool(users) and all(u.name == "cf.assert" or (u.name in logic and feeds_assertions(u)) for u in users)
 
 
-def every_mutation(module: ModuleOp) -> list[Mutation]:
-    """Return the mutations of the kernel, in textual order."""
-    kernel = find(module, KERNEL)
+def every_mutation(kernel: Operation) -> list[Mutation]:
+    """Return the mutations of a kernel, in textual order."""
     ops = list(kernel.walk())
     found = [*mutations(kernel), *signal_mutations(kernel)]
     return sorted((m for m in found if not feeds_assertions(ops[m.place])), key=lambda m: m.place)
@@ -154,19 +204,31 @@ def source(op: Operation) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="mutants of kernels of several GPUs")
+    parser.add_argument("subject", nargs="?", choices=[s.name for s in SUBJECTS], help="default: all")
     parser.add_argument("--missed", action="store_true", help="show only the missed mutants")
     args = parser.parse_args(argv)
-    module = original()
-    every = every_mutation(module)
-    ops = list(find(module, KERNEL).walk())
+    missed = 0
+    for subject in SUBJECTS:
+        if args.subject in (None, subject.name):
+            missed += _report(subject, args.missed)
+    return 1 if missed else 0
+
+
+def _report(subject: Subject, only_missed: bool) -> int:
+    """Print the verdict of each mutant of a kernel, and return the number of missed ones."""
+    module = original(subject)
+    kernel = find(module, subject.kernel)
+    every, ops = every_mutation(kernel), list(kernel.walk())
     count: Counter[str] = Counter()
     for mutation in every:
-        found = verdict(module, mutation)
+        found = verdict(subject, module, mutation)
         count[found.how] += 1
-        if found.how == "missed" or not args.missed:
-            print(f"{found.how:7} {mutation.kind:7} {mutation.what:45} {found.by:24} {source(ops[mutation.place])}")
-    print(f"{len(every)} mutants: " + ", ".join(f"{n} {how}" for how, n in sorted(count.items())))
-    return 1 if count["missed"] else 0
+        if found.how == "missed" or not only_missed:
+            line = source(ops[mutation.place])
+            print(f"{found.how:7} {mutation.kind:7} {mutation.what:45} {found.by:24} {line}", flush=True)
+    verdicts = ", ".join(f"{n} {how}" for how, n in sorted(count.items()))
+    print(f"{subject.name}: {len(every)} mutants: {verdicts}", flush=True)
+    return count["missed"]
 
 
 if __name__ == "__main__":

@@ -86,24 +86,26 @@ def _unit(c: AllReduceConfig, i: int) -> cute.Int32:
 
 
 def _fetch(t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> cute.Tensor:
-    """Load a vector of which the first ``count`` elements exist. The others are 0."""
+    """Load a vector of which the first ``count`` elements exist, one at least. The others are 0."""
     held = cute.make_rmem_tensor(c.width, t.element_type)
     if count >= c.width:
         cute.autovec_copy(vector_at(t, at, c.width), held)
     else:
         held.fill(0)
-        for i in cute.range_constexpr(c.width - 1):
+        held[0] = t[at]
+        for i in cute.range_constexpr(1, c.width - 1):
             if i < count:
                 held[i] = t[at + i]
     return held
 
 
 def _put(held: cute.Tensor, t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> None:
-    """Store the first ``count`` elements of a vector."""
+    """Store the first ``count`` elements of a vector, one at least."""
     if count >= c.width:
         cute.autovec_copy(held, vector_at(t, at, c.width))
     else:
-        for i in cute.range_constexpr(c.width - 1):
+        t[at] = held[0]
+        for i in cute.range_constexpr(1, c.width - 1):
             if i < count:
                 t[at + i] = held[i]
 
@@ -180,61 +182,66 @@ def _finish(v: Rows, row: cute.Int32, sums: list[cute.Tensor], side: int, partia
 def one_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
     c, grid = config, cute.arch.grid_dim().x
     partials = cute.smem_tensor(cute.Float32, cute.make_layout(2 * c.threads // 32))
-    step, failed = begin(e)
+    step, is_usable, failed = begin(e)
     for row in range(cute.arch.block_idx().x, cute.ceil_div(cute.size(v.x), v.length), grid):
-        step += 1
-        first, length = _span(v, row)
-        for i in cute.range_constexpr(c.units):
-            column = _unit(c, i)
-            if column < length:
-                _send_to_all(_fetch(v.x, first + column, length - column, c), e, step, column, c)
-        meet(e, step, failed)
-        sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
-        for i in cute.range_constexpr(c.units):
-            sums[i].fill(0)
-            if _unit(c, i) < length:
-                sums[i].store(_sum(v, e, step, row, i, c).load())
-        _finish(v, row, sums, 0, partials, c)
-    end(e, step, failed)
+        if is_usable:
+            step += 1
+            first, length = _span(v, row)
+            for i in cute.range_constexpr(c.units):
+                column = _unit(c, i)
+                if column < length:
+                    _send_to_all(_fetch(v.x, first + column, length - column, c), e, step, column, c)
+            is_usable = meet(e, step, failed)
+        if is_usable:
+            _, length = _span(v, row)
+            sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
+            for i in cute.range_constexpr(c.units):
+                sums[i].fill(0)
+                if _unit(c, i) < length:
+                    sums[i].store(_sum(v, e, step, row, i, c).load())
+            _finish(v, row, sums, 0, partials, c)
+    end(e, step, is_usable)
 
 
 @cute.kernel(name="two_shot")
 def two_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
     c, grid, me = config, cute.arch.grid_dim().x, e.staging.rank
     partials = cute.smem_tensor(cute.Float32, cute.make_layout(2 * c.threads // 32))
-    step, failed = begin(e)
+    step, is_usable, failed = begin(e)
     rows = cute.ceil_div(cute.size(v.x), v.length)
     for group in range(cute.arch.block_idx().x, cute.ceil_div(rows, c.ranks), grid):
-        step += 1
-        for distance in cute.range_constexpr(c.ranks):
-            to = (me + distance) % c.ranks
-            row = group * c.ranks + to
-            first, length = _span(v, row)
+        if is_usable:
+            step += 1
+            for distance in cute.range_constexpr(c.ranks):
+                to = (me + distance) % c.ranks
+                first, length = _span(v, group * c.ranks + to)
+                for i in cute.range_constexpr(c.units):
+                    column = _unit(c, i)
+                    if column < length:
+                        _send(_fetch(v.x, first + column, length - column, c), e, step, to, column, c)
+            is_usable = meet(e, step, failed)
+        if is_usable:
+            own = group * c.ranks + me
+            _, length = _span(v, own)
             for i in cute.range_constexpr(c.units):
                 column = _unit(c, i)
                 if column < length:
-                    _send(_fetch(v.x, first + column, length - column, c), e, step, to, column, c)
-        meet(e, step, failed)
-        own = group * c.ranks + me
-        _, length = _span(v, own)
-        for i in cute.range_constexpr(c.units):
-            column = _unit(c, i)
-            if column < length:
-                _send_to_all(_sum(v, e, step, own, i, c), e, step + 1, column, c)
-        step += 1
-        meet(e, step, failed)
-        for rank in cute.range_constexpr(c.ranks):
-            row = group * c.ranks + rank
-            if row < rows:
-                _, length = _span(v, row)
-                here = e.staging.local[line(e, step, rank), None]
-                sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
-                for i in cute.range_constexpr(c.units):
-                    sums[i].fill(0)
-                    if _unit(c, i) < length:
-                        cute.autovec_copy(vector_at(here, _unit(c, i), c.width), sums[i])
-                _finish(v, row, sums, rank % 2, partials, c)
-    end(e, step, failed)
+                    _send_to_all(_sum(v, e, step, own, i, c), e, step + 1, column, c)
+            step += 1
+            is_usable = meet(e, step, failed)
+        if is_usable:
+            for rank in cute.range_constexpr(c.ranks):
+                row = group * c.ranks + rank
+                if row < rows:
+                    _, length = _span(v, row)
+                    here = e.staging.local[line(e, step, rank), None]
+                    sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
+                    for i in cute.range_constexpr(c.units):
+                        sums[i].fill(0)
+                        if _unit(c, i) < length:
+                            cute.autovec_copy(vector_at(here, _unit(c, i), c.width), sums[i])
+                    _finish(v, row, sums, rank % 2, partials, c)
+    end(e, step, is_usable)
 
 
 @cute.jit

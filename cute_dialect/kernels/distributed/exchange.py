@@ -60,19 +60,20 @@ class Exchange(NamedTuple):
     limit: cute.Int64
 
 
-def begin(x: Exchange) -> tuple[cute.Int64, cute.Tensor]:
-    """Return the number of completed steps of this block, and whether it has failed, an integer in shared memory."""
+def begin(x: Exchange) -> tuple[cute.Int64, cute.Boolean, cute.Tensor]:
+    """Return the number of completed steps of this block, whether it is usable, and a flag for :func:`meet`."""
     step = x.steps[cute.arch.block_idx().x]
     failed = cute.smem_tensor(cute.Int32, cute.make_layout(1))
     if cute.arch.thread_idx().x == 0:
-        failed[0] = cute.where(step < 0, 1, 0)
-    return step, failed
+        failed[0] = 0
+    cute.arch.sync_threads()  # steps is loaded
+    return step, step >= 0, failed
 
 
-def end(x: Exchange, step: cute.Int64, failed: cute.Tensor) -> None:
+def end(x: Exchange, step: cute.Int64, is_usable: cute.Boolean) -> None:
     """Store the number of completed steps of this block, for its next call."""
     if cute.arch.thread_idx().x == 0:
-        x.steps[cute.arch.block_idx().x] = cute.where(failed[0] == 0, step, _FAILED)
+        x.steps[cute.arch.block_idx().x] = cute.where(is_usable, step, _FAILED)
 
 
 def line(x: Exchange, step: cute.Int64, writer: Int) -> cute.Int32:
@@ -80,10 +81,13 @@ def line(x: Exchange, step: cute.Int64, writer: Int) -> cute.Int32:
     return (2 * cute.arch.block_idx().x + (step % 2).to(cute.Int32)) * x.staging.ranks + writer
 
 
-def meet(x: Exchange, step: cute.Int64, failed: cute.Tensor) -> None:
+def meet(x: Exchange, step: cute.Int64, failed: cute.Tensor) -> cute.Boolean:
     """Signal this block's stores of a step to all ranks, and wait for those of all ranks.
 
     The block has stored its data into the rows ``line(x, step, rank)`` of all ranks, and may read its own afterwards.
+
+    Returns:
+        False if a wait has failed. The block must then neither read nor store data, nor meet again.
     """
     thread, ranks = cute.arch.thread_idx().x, x.ready.words.ranks
     slot = 2 * cute.arch.block_idx().x + (step % 2).to(cute.Int32)
@@ -91,15 +95,15 @@ def meet(x: Exchange, step: cute.Int64, failed: cute.Tensor) -> None:
     word = least | x.check
     cute.arch.sync_threads()
     if thread < 32:
-        is_mine = (thread < ranks) & (failed[0] == 0)
-        if is_mine:
+        if thread < ranks:
             x.ready.set(thread, slot, word)
         cute.arch.sync_warp()
-        if is_mine:
+        if thread < ranks:
             seen = x.ready.wait(slot, thread, least, limit=x.limit)
             if seen != word:
                 _fail(x, failed, thread, cute.where(seen < least, LATE, seen))
     cute.arch.sync_threads()
+    return failed[0] == 0
 
 
 def _fail(x: Exchange, failed: cute.Tensor, rank: cute.Int32, seen: cute.Int64) -> None:

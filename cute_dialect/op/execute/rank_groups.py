@@ -147,9 +147,8 @@ def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int)
         status: what was seen of each rank; see :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
         milliseconds: the limit of waits.
 
-    >>> print(failure_text("all_reduce", "all_reduce of (8,) bf16", [0, 0, 1], 30000))
-    all_reduce: rank 2 sent nothing within 30 s (ranks 0 and 1 did); the last call of this rank was all_reduce of (8,)
-    bf16; call op.distributed.reset on all ranks
+    >>> failure_text("all_reduce", "all_reduce of (8,) bf16", [0, 0, 1], 30000).partition(";")[0]
+    'all_reduce: rank 2 sent nothing within 30 s (ranks 0 and 1 did)'
     """
     late = [r for r, s in enumerate(status) if s == LATE]
     other = [r for r, s in enumerate(status) if LATE < s < ABORT]
@@ -195,9 +194,6 @@ class _Calls:
         self.made = [0] * ranks
 
 
-_WORLDS: WeakKeyDictionary[Ranks, _Calls] = WeakKeyDictionary()
-
-
 class Simulated:
     """A rank of ``cute.testing.ranks``."""
 
@@ -206,9 +202,7 @@ class Simulated:
     def __init__(self, call: str, world: Ranks, rank: int) -> None:
         check_ranks(call, len(world))
         self.rank, self.ranks, self._world = rank, len(world), world
-        found = _WORLDS.get(world)
-        if found is None:
-            found = _WORLDS[world] = _Calls(len(world))
+        found = cast("_Calls", world.state.setdefault("rank_groups", _Calls(len(world))))
         if found.run != world.runs:
             found.run, found.calls, found.made = world.runs, [], [0] * len(world)
         self._calls = found

@@ -30,6 +30,7 @@ from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.explanations.all_reduce import explain_all_reduce
 from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_flex
 from cute_dialect.op.explanations.conv import explain_convolution
 from cute_dialect.op.explanations.gemm import (
@@ -54,6 +55,7 @@ from cute_dialect.op.explanations.rows import (
 )
 from cute_dialect.op.functions import gemm, rows
 from cute_dialect.op.functions import row_gradients as gradients
+from cute_dialect.op.functions.all_reduce import all_reduce
 from cute_dialect.op.functions.block_scaled import BlockScaled, explain_block_scaled
 from cute_dialect.op.functions.conv import is_convolution
 from cute_dialect.op.functions.gated import gated
@@ -123,8 +125,8 @@ def explain(
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.mm_sparse``,
             ``op.scaled_mm``, ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
             ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``,
-            ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, a convolution, or a function on rows such as
-            ``op.softmax``.
+            ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, ``op.distributed.all_reduce``, a convolution,
+            or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v, and for ``op.mla_decode`` q and the cache; for functions on rows and
             ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
@@ -141,7 +143,8 @@ def explain(
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
             ``op.quantize`` ``block`` and ``scale``; of norms ``quantize`` and ``block``; of
-            ``op.linear_cross_entropy`` ``chunk``; and those of ``op.route``, ``op.sample`` and ``op.topk``.
+            ``op.linear_cross_entropy`` ``chunk``; of ``op.distributed.all_reduce`` ``ranks``, the number of ranks, and
+            ``weight``; and those of ``op.route``, ``op.sample`` and ``op.topk``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -161,6 +164,11 @@ def explain(
         )
     if type(others) is not int:
         raise ArgumentError(f"explain: others is {others!r}; pass a number of candidates")
+    if function is all_reduce:
+        unknown = [key for key in more if key not in ("ranks", "weight", "eps")]
+        _refuse(name, unknown)
+        weight = more.get("weight", out)
+        return explain_all_reduce(a, b if residual is None else residual, weight, more.get("ranks"), element)
     if more and isinstance(function, FunctionType):
         options = ("element", "gpu", "others")
         without = [n for n in signature(explain).parameters if n not in options]
