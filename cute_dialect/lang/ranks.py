@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Never, cast
 import cute_dialect.lang as cute
 from cute_dialect.errors import UsageError
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import Int32
+from cute_dialect.lang.values.dtypes import Int32, Int64
 from cute_dialect.lang.values.indexing import check_number
 from cute_dialect.lang.values.tensors import Tensor
 
@@ -149,9 +149,7 @@ class Signals:
         check_number("Signals.add", "slot", slot, self.words.local.shape[0])
         cute.arch.red(self._word(rank, slot, self.words.rank), cute.Int64(value), sem="release", scope="sys")
 
-    def wait(
-        self, slot: Int, writer: Int, value: Int, *, then: str | None = None, limit: Int | None = None
-    ) -> Int64:
+    def wait(self, slot: Int, writer: Int, value: Int, *, then: str | None = None, limit: Int | None = None) -> Int64:
         """Wait until signal (slot, writer) of this rank is at least a value. Later accesses see what precedes it.
 
         Args:
@@ -180,7 +178,7 @@ class Signals:
                 pass
         if then == "tma":
             cute.arch.fence_proxy("async.global")
-        return seen
+        return cast("Int64", seen)
 
     def _word(self, rank: Int, slot: Int, writer: Int) -> Pointer:
         """Return the address of a signal on a rank."""

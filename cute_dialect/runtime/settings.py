@@ -29,7 +29,18 @@ import os
 
 from cute_dialect.errors import CuteError
 
-__all__ = ["SettingError", "count", "flag", "folder", "missing_package", "parse_size", "program", "size", "user_folder", "word"]
+__all__ = [
+    "SettingError",
+    "count",
+    "flag",
+    "folder",
+    "missing_package",
+    "parse_size",
+    "program",
+    "size",
+    "user_folder",
+    "word",
+]
 
 _YES = ("1", "on", "true", "yes")
 _NO = ("0", "off", "false", "no")

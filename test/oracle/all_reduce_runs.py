@@ -120,9 +120,10 @@ def run(case: Case, schedule: str, *, seed: int = 1) -> bool:
 
 
 def gives_up(case: Case, rank: int, call: int = 0) -> bool:
-    """Run two ranks of which one does not wait from a call on, and return True if both report it and end."""
+    """Run two ranks of which one does not wait in the last call, and return True if both report it and end."""
     # The schedule is one where the rank that does not wait is the first one in this call.
-    found = computed(case, "adversarial" if rank or call else "round-robin", hurried=(rank, call))
+    schedule = "adversarial" if rank or call else "round-robin"
+    found = computed(case._replace(calls=call + 1), schedule, hurried=(rank, call))
     want = [[0, ABORT], [LATE, 0]] if rank else [[0, LATE], [ABORT, 0]]
     return found.status.tolist() == want and bool((found.steps == -1).all())
 

@@ -4,11 +4,11 @@
     python test/oracle/rank_mutants.py one_shot    # those of one kernel
     python test/oracle/rank_mutants.py --missed    # only those that no run reveals
 
-Each kernel runs on two ranks, several calls in a row, under every schedule: that of ``examples/all_reduce_one_shot.py``,
-and those of ``op.distributed``, whose waits also fail in two runs. A mutant is caught if one of the runs ends with a
-report. A wrong result reveals a wrong bound, too, and a mutant of the handling of failed waits. Any other mutant must be
-equivalent, for a reason in EQUAL, or it is missed, and the exit status is 1. Comparisons that only feed assertions are
-left out: these are checks of the interpreter itself.
+Each kernel runs on two ranks, several calls in a row, under every schedule: the one of
+``examples/all_reduce_one_shot.py``, and those of ``op.distributed``, whose waits also fail in some runs. A mutant is
+caught if one of the runs ends with a report. A wrong result reveals a wrong bound, and a mutant of the handling of
+failed waits. Any other mutant must be equivalent, for a reason in EQUAL, or it is missed, and the exit status is 1.
+Comparisons that only feed assertions are left out: these are checks of the interpreter itself.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ class Subject(NamedTuple):
 def _subject(name: str, case: Case) -> Subject:
     """Return a kernel of ``op.distributed`` with its runs."""
     runs = [Run(s, lambda s=s: run_case(case, s)) for s in SCHEDULES]
+    if not case.norm:
+        other = case._replace(size=case.size - 1)
+        runs.append(Run("another end", lambda: run_case(other, SCHEDULES[0])))
     for rank, call in ((0, 0), (1, 0), (0, 1)):
         at = f"rank {rank} gives up in call {call}"
         runs.append(Run(at, lambda r=rank, c=call: gives_up(case, r, c), fails=True))
@@ -79,17 +82,16 @@ SUBJECTS = (
 )
 
 
-
+_STEPS_BARRIER = "cute.arch.sync_threads()  # steps is loaded"
 EQUAL = {
     ("slt becomes sle", "for i in range(first + thread, last, THREADS):"): "no iteration, if both bounds are equal",
-    ("nvvm.barrier0 later", "cute.arch.sync_threads()  # steps is loaded"): "it is still before the store to steps",
-    ("nvvm.barrier0 earlier", "cute.arch.sync_threads()  # steps is loaded"): "it is still after the load of steps",
-    ("a loop ends one step later", "for row in range(cute.arch.block_idx().x, cute.ceil_div(cute.size(v.x), v.length), grid):"): (
-        "a row without elements, on all ranks"
-    ),
+    ("nvvm.barrier0 later", _STEPS_BARRIER): "it is still before the store to steps",
+    ("nvvm.barrier0 earlier", _STEPS_BARRIER): "it is still after the load of steps",
+    ("a loop ends one step later", "for row in range(cute.arch.block_idx().x, rows, grid):"): "no elements, on all ranks",
+    ("a loop ends one step later", "for group in range(cute.arch.block_idx().x, groups, grid):"): "no rows, on all ranks",
     ("slt becomes sle", "if column < length:"): "a vector without elements",
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
-    ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "the flag is in shared memory",
+    ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",
     ("llvm.store monotonic", "x.ready.set(there, 2 * cute.arch.block_idx().x + half, ABORT)"): "no data precedes it",
 }
 """A change and its source line -> the reason why the kernel stays the same."""

@@ -50,6 +50,11 @@ class AllReduceConfig(NamedTuple):
         return vector_width(self.element) if self.vectors else 1
 
     @property
+    def is_whole(self) -> bool:
+        """Return True if rows consist of whole vectors."""
+        return self.norm or self.width == 1
+
+    @property
     def capacity(self) -> int:
         """The greatest length of a row."""
         return self.threads * self.units * self.width
@@ -88,7 +93,9 @@ def _unit(c: AllReduceConfig, i: int) -> cute.Int32:
 def _fetch(t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> cute.Tensor:
     """Load a vector of which the first ``count`` elements exist, one at least. The others are 0."""
     held = cute.make_rmem_tensor(c.width, t.element_type)
-    if count >= c.width:
+    if c.is_whole:
+        cute.autovec_copy(vector_at(t, at, c.width), held)
+    elif count >= c.width:
         cute.autovec_copy(vector_at(t, at, c.width), held)
     else:
         held.fill(0)
@@ -101,7 +108,9 @@ def _fetch(t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig
 
 def _put(held: cute.Tensor, t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> None:
     """Store the first ``count`` elements of a vector, one at least."""
-    if count >= c.width:
+    if c.is_whole:
+        cute.autovec_copy(held, vector_at(t, at, c.width))
+    elif count >= c.width:
         cute.autovec_copy(held, vector_at(t, at, c.width))
     else:
         t[at] = held[0]
@@ -183,7 +192,8 @@ def one_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
     c, grid = config, cute.arch.grid_dim().x
     partials = cute.smem_tensor(cute.Float32, cute.make_layout(2 * c.threads // 32))
     step, is_usable, failed = begin(e)
-    for row in range(cute.arch.block_idx().x, cute.ceil_div(cute.size(v.x), v.length), grid):
+    rows = cute.ceil_div(cute.size(v.x), v.length)
+    for row in range(cute.arch.block_idx().x, rows, grid):
         if is_usable:
             step += 1
             first, length = _span(v, row)
@@ -209,7 +219,8 @@ def two_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
     partials = cute.smem_tensor(cute.Float32, cute.make_layout(2 * c.threads // 32))
     step, is_usable, failed = begin(e)
     rows = cute.ceil_div(cute.size(v.x), v.length)
-    for group in range(cute.arch.block_idx().x, cute.ceil_div(rows, c.ranks), grid):
+    groups = cute.ceil_div(rows, c.ranks)
+    for group in range(cute.arch.block_idx().x, groups, grid):
         if is_usable:
             step += 1
             for distance in cute.range_constexpr(c.ranks):
@@ -285,9 +296,14 @@ def all_reduce_text(config: AllReduceConfig) -> cute.Compiled:
     c = config
     vector, i64 = cute.Tensor[number(c.element), "?:1"], cute.Tensor[cute.Int64, "?:1"]
     v = Rows(
-        vector, vector if c.residual else None, vector if c.norm else None, vector, vector if c.norm else None,
-        cute.Int32, cute.Float32 if c.norm else None,
-    )  # fmt: skip
+        vector,
+        vector if c.residual else None,
+        vector if c.norm else None,
+        vector,
+        vector if c.norm else None,
+        cute.Int32,
+        cute.Float32 if c.norm else None,
+    )
     unit = vector_width(c.element)
     staging = cute.Tensor[number(c.element), f"(?,?{{div={unit}}}):(?{{div={unit}}},1)"]
     words = cute.Tensor[cute.Int64, f"(?,{c.ranks},{WORDS}):({c.ranks * WORDS},{WORDS},1)"]

@@ -107,7 +107,7 @@ def meet(x: Exchange, step: cute.Int64, failed: cute.Tensor) -> cute.Boolean:
 
 
 def _fail(x: Exchange, failed: cute.Tensor, rank: cute.Int32, seen: cute.Int64) -> None:
-    """Record what this block has seen instead of the signal of a rank, and end the waits of all ranks for this block."""
+    """Record what this block has seen instead of a rank's signal, and end the waits of all ranks for this block."""
     cute.arch.red(failed.iterator, 1, op="max")
     status = x.status.iterator + rank
     if cute.arch.load(status, sem="relaxed", scope="sys") == 0:

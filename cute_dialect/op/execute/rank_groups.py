@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 from zlib import crc32
 
 import numpy as np
@@ -27,7 +27,7 @@ from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE, M
 from cute_dialect.lang.ranks import WORDS, Ranks, current_rank
 from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
 from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU, SLOT_BYTES
-from cute_dialect.runtime.arrays import ArrayView, view_of
+from cute_dialect.runtime.arrays import ArrayView, stream_of, view_of
 from cute_dialect.runtime.settings import count
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -80,11 +80,12 @@ class Group(Protocol):
         """
         ...
 
-    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
-        """Return the memory of a stream, with slots of at least ``slot`` bytes.
+    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
+        """Return the memory of the current stream, with slots of at least ``slot`` bytes.
 
         Args:
             call: the function, for errors.
+            x: an array of the call, which has its device.
         """
         ...
 
@@ -116,11 +117,11 @@ def group_of(call: str, group: Any = None) -> Group:
     distributed = None if torch is None else torch.distributed
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         raise ArgumentError(
-            f"{call}: there is no group of ranks; call torch.distributed.init_process_group under torchrun, or make the "
-            "call in world.run of cute.testing.ranks"
+            f"{call}: there is no group of ranks; call torch.distributed.init_process_group under torchrun, or make "
+            "the call in world.run of cute.testing.ranks"
         )
     if isinstance(group, str):
-        group = distributed.distributed_c10d._resolve_process_group(group)
+        group = next((g for g in distributed.distributed_c10d._world.pg_map if g.group_name == group), group)
     elif hasattr(group, "get_group"):
         group = group.get_group()
     found = distributed.group.WORLD if group is None else group
@@ -220,7 +221,7 @@ class Simulated:
                 "must make the same calls in the same order"
             )
 
-    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
+    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
         slot = max(4096, 1 << (slot - 1).bit_length())
         found = self._calls.channels.get(slot)
         if found is None:
@@ -240,7 +241,7 @@ def _views(staging: Symmetric, words: Symmetric, steps: Array, status: Array) ->
     return ChannelMemory(*map(view_of, parts))
 
 
-# ------------------------------------------------------------------------------------------------ torch's process groups
+# ----------------------------------------------------------------------------------------------- torch's process groups
 
 
 class _GpuMemory(NamedTuple):
@@ -256,7 +257,7 @@ class OfTorch:
 
     def __init__(self, call: str, group: Any) -> None:
         check_ranks(call, group.size())
-        self.rank, self.ranks, self._group = group.rank(), group.size(), group
+        self.rank, self.ranks, self._group = group.rank(), group.size(), ref(group)
         self._memories: dict[int, _GpuMemory] = {}
         self._milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
         self._last = ""
@@ -276,26 +277,32 @@ class OfTorch:
             if any(status):
                 raise DistributedError(failure_text(call, self._last, status, self._milliseconds))
 
-    def memory(self, call: str, slot: int, stream: int) -> ChannelMemory:
+    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
         assert slot <= SLOT_BYTES
+        stream = stream_of(None, (x,))
         found = self._memories.get(stream)
         if found is None:
-            found = self._memories[stream] = self._allocated(call)
+            found = self._memories[stream] = self._allocated(call, cast(Any, x.keep).device)
         return found.views
 
     def reset(self) -> None:
         """Clear the memory of all streams, on all ranks together."""
-        torch = sys.modules["torch"]
-        torch.cuda.synchronize()
-        torch.distributed.barrier(self._group)
+        self._synchronize()
         for memory in self._memories.values():
             for tensor in memory.tensors:
                 tensor.zero_()
             memory.status.zero_()
-        torch.cuda.synchronize()
-        torch.distributed.barrier(self._group)
+        self._synchronize()
 
-    def _allocated(self, call: str) -> _GpuMemory:
+    def _synchronize(self) -> None:
+        """Wait for the GPU, then for all ranks."""
+        torch = sys.modules["torch"]
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        torch.distributed.barrier(self._group())
+
+    def _allocated(self, call: str, device: Any) -> _GpuMemory:
+        """Allocate the memory of a stream on a device of torch, on all ranks together."""
         torch = sys.modules["torch"]
         if torch.cuda.is_current_stream_capturing():
             raise UnsupportedError(
@@ -303,13 +310,12 @@ class OfTorch:
                 "make a call on this stream before the capture"
             )
         symm_mem = import_module("torch.distributed._symmetric_memory")
-        device = torch.device("cuda", torch.cuda.current_device())
         tables: list[Array] = []
 
         def symmetric(shape: tuple[int, ...], dtype: object) -> Array:
             tensor = symm_mem.empty(shape, dtype=dtype, device=device).zero_()
             try:
-                handle = symm_mem.rendezvous(tensor, self._group)
+                handle = symm_mem.rendezvous(tensor, self._group())
             except RuntimeError as e:
                 raise DeviceError(
                     f"{call}: the GPUs of the group cannot map memory of each other ({e}); the group must consist of "
@@ -321,12 +327,12 @@ class OfTorch:
         staging = symmetric((2 * BLOCKS * self.ranks, SLOT_BYTES), torch.uint8)
         words = symmetric((2 * BLOCKS, self.ranks, WORDS), torch.int64)
         steps = torch.zeros(BLOCKS, dtype=torch.int64, device=device)
-        status = torch.zeros(self.ranks, dtype=torch.int64, pin_memory=True)
-        torch.cuda.synchronize()
-        torch.distributed.barrier(self._group)
+        status = torch.zeros(self.ranks, dtype=torch.int64, pin_memory=device.type == "cuda")
+        self._synchronize()
         # The GPU writes the status into pinned memory of the host, which has the same address there.
-        on_gpu = view_of(status)._replace(device=cast("int", device.index))
-        views = ChannelMemory(*map(view_of, (staging, tables[0], words, tables[1], steps)), on_gpu)
+        data, addresses, signals, of_signals, counts = map(view_of, (staging, tables[0], words, tables[1], steps))
+        on_gpu = view_of(status)._replace(device=data.device)
+        views = ChannelMemory(data, addresses, signals, of_signals, counts, on_gpu)
         return _GpuMemory(views, status, (staging, words, steps))
 
 

@@ -19,7 +19,6 @@ from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import check_number
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce, longest_row
-from cute_dialect.runtime.arrays import stream_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -58,8 +57,8 @@ def all_reduce(
 ) -> Array:
     """Return the sum of ``x`` over the ranks of a group, optionally with a residual and RMSNorm, in one kernel.
 
-    All ranks must make the same calls in the same order.  The sum is computed in f32 in the order of the ranks, then the
-    residual is added, and the result is rounded once: all ranks get the same bits.
+    All ranks must make the same calls in the same order.  The sum is computed in f32 in the order of the ranks, then
+    the residual is added, and the result is rounded once: all ranks get the same bits.
 
     Args:
         x: a contiguous array of f16, bf16 or f32, of the same shape and type on all ranks.
@@ -84,15 +83,19 @@ def all_reduce(
         raise UnsupportedError("all_reduce: gradients are not supported; call it under torch.no_grad()")
     check_number("all_reduce", "eps", eps)
     of_group = group_of("all_reduce", group)
-    one = RowCall("all_reduce", {"x": x, "residual": residual, "weight": weight}, device, (), ELEMENTS, stream=stream, run=run)
+    one = RowCall(
+        "all_reduce", {"x": x, "residual": residual, "weight": weight}, device, (), ELEMENTS, stream=stream, run=run
+    )
     if isinstance(of_group, OfTorch) and one.cpu:
         raise UnsupportedError(
-            "all_reduce: x is in CPU memory, but the group is one of torch.distributed, whose ranks are GPUs; pass tensors "
-            "of the GPU, or use cute.testing.ranks"
+            "all_reduce: x is in CPU memory, but the group is one of torch.distributed, whose ranks are GPUs; pass "
+            "tensors of the GPU, or use cute.testing.ranks"
         )
     size, columns = prod(one.x.shape), _check_shapes(one)
     pointers = [view.pointer for view in one.views.values()]
-    p = AllReduceProblem(one.element, of_group.ranks, size, columns, residual is not None, not any(a % 16 for a in pointers))
+    p = AllReduceProblem(
+        one.element, of_group.ranks, size, columns, residual is not None, not any(a % 16 for a in pointers)
+    )
     text = _text(one, columns, float(eps))
     of_group.agree(text)
     with one.on():
@@ -104,7 +107,7 @@ def all_reduce(
 
 
 def _check_shapes(one: RowCall) -> int:
-    """Return the length of the rows of the norm, 0 without a norm.  Raises ShapeError, LayoutError, UnsupportedError."""
+    """Return the length of the rows of the norm, 0 without a norm.  Raises OpError."""
     shape = one.x.shape
     one.expect("residual", shape)
     columns = 0
@@ -114,8 +117,8 @@ def _check_shapes(one: RowCall) -> int:
         most = longest_row(one.element)
         if columns > most:
             raise UnsupportedError(
-                f"all_reduce: rows of {columns} {one.element} are longer than {most}, the limit of the norm; omit weight, "
-                "and call op.rms_norm"
+                f"all_reduce: rows of {columns} {one.element} are longer than {most}, the limit of the norm; omit "
+                "weight, and call op.rms_norm"
             )
         if columns == 0 and prod(shape[:-1]):
             raise ShapeError(f"all_reduce: x has shape {shape}; rows of the norm must not be empty")
@@ -140,8 +143,7 @@ def _launch(
     """Launch the kernel of a call."""
     c, length, blocks, _ = choose_all_reduce(p, cpu=one.cpu)
     size = BITS[one.element] // 8
-    stream = 0 if one.cpu else stream_of(None, (one.x,))
-    memory = group.memory("all_reduce", length * size, stream).of_type(one.element, size)
+    memory = group.memory("all_reduce", length * size, one.x).of_type(one.element, size)
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
     kernel = RowKernel(c.name, all_reduce_text, (c,))
     one.launch(

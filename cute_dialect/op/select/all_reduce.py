@@ -78,8 +78,6 @@ def choose_all_reduce(p: AllReduceProblem, *, cpu: bool = False) -> AllReduceCho
         shared = -(-p.size // (most * rows_of_block * width)) * width
         length = min(max(shared, threads * width), threads * units * width)
         units = -(-length // (threads * width))
-    config = AllReduceConfig(
-        p.element, p.ranks, threads, units, two_shot, vectors, p.residual, norm=bool(p.columns)
-    )  # fmt: skip
+    config = AllReduceConfig(p.element, p.ranks, threads, units, two_shot, vectors, p.residual, norm=bool(p.columns))
     rows = -(-p.size // length)
     return AllReduceChoice(config, length, min(most, -(-rows // rows_of_block)), why)

@@ -24,6 +24,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("", "3 all-reduces of 3 ranks, 200 elements: right\n"),
         ("--ranks 2 --size 33 --schedule adversarial", "3 all-reduces of 2 ranks, 33 elements: right\n"),
     ],
+    "tensor_parallel_rows.py": [
+        ("", "2 ranks, 16 tokens of 64 features: right, equal on all ranks\n"),
+        ("--ranks 3 --hidden 96 --tokens 5 --schedule adversarial", "3 ranks, 5 tokens of 64 features: right"),
+    ],
     "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: correct\n")],
     "call_from_c.py": [
         ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
@@ -111,6 +115,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 
 WITHOUT_DEVICE = (
     "all_reduce_one_shot.py",
+    "tensor_parallel_rows.py",
     "blackwell_scaled_gemm.py",
     "blackwell_sparse_gemm.py",
     "call_from_c.py",
@@ -123,6 +128,7 @@ WITHOUT_DEVICE = (
 
 
 SLOW = (
+    "tensor_parallel_rows.py",
     "blackwell_attention.py",
     "blackwell_scaled_gemm.py",
     "blackwell_sparse_gemm.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -18,6 +18,7 @@ from cute_dialect.kernels.distributed.exchange import ABORT, LATE
 from cute_dialect.op.execute.rank_groups import failure_text, group_of, hash_of
 from cute_dialect.op.select import all_reduce as choice
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce
+from cute_dialect.runtime.arrays import view_of
 from cute_dialect.runtime.call_options import SCHEDULES
 
 all_reduce = op.distributed.all_reduce
@@ -136,7 +137,9 @@ def test_chooses_by_size_and_ranks() -> None:
             for size in (1, 1000, 1 << 17, 1 << 20, (1 << 29) - 1):
                 for cpu in (False, True):
                     for columns in (0, 1000, 8192):
-                        c, length, blocks, why = choose_all_reduce(AllReduceProblem(element, ranks, size, columns), cpu=cpu)
+                        c, length, blocks, why = choose_all_reduce(
+                            AllReduceProblem(element, ranks, size, columns), cpu=cpu
+                        )
                         assert 0 < length <= c.capacity and length in (columns or length,)
                         assert 0 < blocks <= (2 if cpu else 64) and why.startswith("two" if c.two_shot else "one")
                         assert columns or not c.vectors or length % c.width == 0
@@ -199,13 +202,113 @@ def test_texts_of_failed_waits() -> None:
 
 
 def test_groups() -> None:
-    with pytest.raises(op.OpError, match="there is no group of ranks; call torch.distributed.init_process_group"):
+    with pytest.raises(op.OpError, match=r"there is no group of ranks; call torch.distributed.init_process_group"):
         all_reduce(np.zeros(8, np.float16), device="cpu")
     with cute.testing.ranks(2) as world:
-        with pytest.raises(op.OpError, match="not in its world.run"):
+        with pytest.raises(op.OpError, match=r"not in its world\.run"):
             group_of("all_reduce", world)
         world.run(lambda rank: group_of("all_reduce", world))
         with pytest.raises(op.OpError, match="omit group"):
             world.run(lambda rank: group_of("all_reduce", "tp"))
     with cute.testing.ranks(33) as world, pytest.raises(op.UnsupportedError, match="33 ranks; at most 32"):
         world.run(lambda rank: group_of("all_reduce"))
+
+
+# ------------------------------------------------------------------------------------------------------ torch's groups
+
+
+class FakeHandle:
+    def __init__(self, tensor: Any) -> None:
+        self.buffer_ptrs = [tensor.data_ptr(), 0]
+
+
+@pytest.fixture
+def fake_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Provide rank 0 of a group of two ranks that communicate nothing, with memory of the CPU."""
+    torch: Any = pytest.importorskip("torch")
+    fake_pg = pytest.importorskip("torch.testing._internal.distributed.fake_pg")
+    symm_mem = pytest.importorskip("torch.distributed._symmetric_memory")
+    monkeypatch.setattr(symm_mem, "empty", torch.empty)
+    monkeypatch.setattr(symm_mem, "rendezvous", lambda tensor, group: FakeHandle(tensor))
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
+    monkeypatch.setenv("CUTE_DIST_TIMEOUT_MS", "2500")
+    torch.distributed.init_process_group("fake", store=fake_pg.FakeStore(), rank=0, world_size=2)
+    yield torch.distributed.group.WORLD
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_memory_of_a_group_of_torch(fake_group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    of_torch = group_of("all_reduce")
+    assert group_of("all_reduce", fake_group.group_name) is of_torch is group_of("all_reduce", fake_group)
+    assert (of_torch.rank, of_torch.ranks, of_torch.limit) == (0, 2, 2_500_000_000)
+    x = view_of(torch.zeros(8, dtype=torch.float16))
+    memory = of_torch.memory("all_reduce", 4096, x)
+    assert of_torch.memory("all_reduce", 32768, x) is memory
+    staging = memory.of_type("f16", 2).staging
+    assert staging.shape == (256, 16384) and staging.strides == (16384, 1) and memory.words.shape == (128, 2, 16)
+    assert (
+        memory.addresses.keep.tolist()[0] == staging.pointer
+        and memory.word_addresses.keep.tolist()[0] == memory.words.pointer
+    )
+    of_torch.agree("all_reduce of (8,) f16")
+    memory.status.keep[1] = LATE
+    memory.steps.keep[:] = -1
+    for raises in (lambda: of_torch.agree("all_reduce of (8,) f16"), op.distributed.check):
+        with pytest.raises(op.distributed.DistributedError, match=r"rank 1 sent nothing within 2\.5 s \(rank 0 did\)"):
+            raises()
+    op.distributed.reset()
+    op.distributed.check()
+    assert not memory.steps.keep.any()
+    with pytest.raises(op.UnsupportedError, match=r"x is in CPU memory, but the group is one of torch.distributed"):
+        all_reduce(torch.zeros(8).half(), device="cpu")
+    with pytest.raises(op.OpError, match=r"group is 'tp'; pass a ProcessGroup, its name"):
+        group_of("all_reduce", "tp")
+
+
+@pytest.mark.slow
+def test_memory_that_cannot_be_allocated(fake_group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    import torch.distributed._symmetric_memory as symm_mem
+
+    def refused(tensor: Any, group: Any) -> None:
+        raise RuntimeError("no peer access")
+
+    x = view_of(torch.zeros(8, dtype=torch.float16))
+    monkeypatch.setattr(symm_mem, "rendezvous", refused)
+    with pytest.raises(op.DeviceError, match=r"cannot map memory of each other \(no peer access\)"):
+        group_of("all_reduce").memory("all_reduce", 4096, x)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(op.UnsupportedError, match="make a call on this stream before the capture"):
+        group_of("all_reduce").memory("all_reduce", 4096, x)
+
+
+def test_refused_arrays() -> None:
+    x = np.zeros((4, 8), np.float16)
+    wide = np.zeros((1, 16392), np.float16)
+    for call, error, text in (
+        (lambda: all_reduce(x.T), op.LayoutError, r"x has strides \(1, 8\); pass x.contiguous\(\)"),
+        (lambda: all_reduce(x, x[:2]), op.ShapeError, r"residual has shape \(2, 8\); it must have \(4, 8\)"),
+        (lambda: all_reduce(x, None, x[0][:4]), op.ShapeError, r"weight has shape \(4,\); it must have \(8,\)"),
+        (lambda: all_reduce(x.astype(np.int32)), op.DtypeError, "x has dtype i32"),
+        (lambda: all_reduce(wide, None, wide[0]), op.UnsupportedError, "rows of 16392 f16 are longer than 16384"),
+        (lambda: all_reduce(x[:, :0], None, x[0][:0]), op.ShapeError, "rows of the norm must not be empty"),
+        (lambda: all_reduce(x, eps="a"), op.DtypeError, "eps is 'a'; pass a number"),
+        (
+            lambda: all_reduce(np.lib.stride_tricks.as_strided(x, (1 << 30,), (0,))),
+            op.UnsupportedError,
+            "less than 1073741824",
+        ),
+        (lambda: all_reduce(x, residul=x), op.ArgumentError, "did you mean 'residual'"),
+    ):
+        with pytest.raises(error, match=text):
+            on_ranks(1, lambda r, call=call: call())
+
+
+@pytest.mark.slow
+def test_gradients_are_refused() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(op.UnsupportedError, match=r"gradients are not supported; call it under torch.no_grad\(\)"):
+        on_ranks(1, lambda r: all_reduce(torch.zeros(8, requires_grad=True)))
