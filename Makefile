@@ -63,7 +63,7 @@ types: $(VENV)/.dev  ## pyright, strict; of the examples, as an editor checks th
 check: lint types test  ## lint, types and the quick tests: all that a commit must pass
 
 gpu: $(VENV)/.test $(VENV)/.cuda  ## tests that need an NVIDIA GPU
-	$(BIN)/python -m pytest -q test/gpu
+	$(BIN)/python -m pytest -q test/gpu test/gpu_dist
 
 # Random cases: FUZZ=10 draws ten times as many, other ones with SEED.
 FUZZ ?= 1

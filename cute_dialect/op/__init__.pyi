@@ -158,6 +158,7 @@ from cute_dialect.op.errors import (
     AlignmentError as AlignmentError,
     ArgumentError as ArgumentError,
     DeviceError as DeviceError,
+    DistributedError as DistributedError,
     DtypeError as DtypeError,
     EpilogueError as EpilogueError,
     LayoutError as LayoutError,

@@ -112,7 +112,7 @@ def test_failures() -> None:
             what = f"rank {last} " + ("sent nothing within 2 s" if other is None else "made another call")
             try:
                 op.distributed.check()
-            except op.distributed.DistributedError as e:
+            except op.DistributedError as e:
                 assert what in str(e), str(e)
             else:
                 raise AssertionError(f"no error; expected: {what}")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import cute_dialect.lang as cute
 from cute_dialect.kernels.distributed.all_reduce import AllReduceConfig, Rows, launch
-from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE
+from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE, Caller, RankMemory
 
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
 TYPES = {"f16": cute.Float16, "bf16": cute.BFloat16, "f32": cute.Float32}
@@ -59,12 +59,13 @@ class Outcome(NamedTuple):
 
 
 def computed(
-    case: Case, schedule: str, *, seed: int = 1, hurried: tuple[int, int] | None = None, checks: tuple[int, ...] = ()
+    case: Case, schedule: str, *, seed: int = 1, hurried: int = -1, first: int = 0, checks: tuple[int, ...] = ()
 ) -> Outcome:
     """Run the calls of a case, all queued at once.
 
     Args:
-        hurried: a rank and the first of its calls that do not wait; default: none.
+        hurried: a rank that does not wait; default: none.
+        first: the number of completed steps at the beginning.
         checks: the hash of the call on each rank; default: the same.
     """
     c, n = case.config, case.ranks
@@ -74,7 +75,7 @@ def computed(
     weight = rng.standard_normal(case.length).astype(dtype)
     total = np.full(x.shape, np.nan, dtype)
     normed = total.copy()
-    steps, status = np.zeros((n, case.blocks), np.int64), np.zeros((n, n), np.int64)
+    steps, status = np.full((n, case.blocks), first, np.int64), np.zeros((n, n), np.int64)
     with cute.testing.ranks(n, schedule=schedule, seed=seed) as world:
         shape = (2 * case.blocks * n, c.capacity)
         staging = world.symmetric(shape, TYPES[case.element], name="staging", unwritten=True)
@@ -85,11 +86,9 @@ def computed(
             for e in range(case.calls):
                 vectors = (x[e, rank], residual[e] if c.residual else None, weight if c.norm else None, total[e, rank])
                 v = Rows(*vectors, normed[e, rank] if c.norm else None, case.length, EPS if c.norm else None)
-                is_hurried = hurried is not None and rank == hurried[0] and e >= hurried[1]
-                launch(
-                    *(v, memory.local, memory.table, words.local, words.table, steps[rank], status[rank], rank),
-                    *(checks[rank] if checks else CHECK, -LONG if is_hurried else LONG, case.blocks, c),
-                )
+                limit = -LONG if rank == hurried else LONG
+                m = RankMemory(memory.local, memory.table, words.local, words.table, steps[rank], status[rank])
+                launch(v, m, Caller(rank, checks[rank] if checks else CHECK, limit), case.blocks, c)
 
         world.run(calls_of)
     return Outcome(x, residual, weight, total, normed, steps, status)
@@ -119,11 +118,11 @@ def run(case: Case, schedule: str, *, seed: int = 1) -> bool:
     return is_right(case, computed(case, schedule, seed=seed))
 
 
-def gives_up(case: Case, rank: int, call: int = 0) -> bool:
-    """Run two ranks of which one does not wait in the last call, and return True if both report it and end."""
-    # The schedule is one where the rank that does not wait is the first one in this call.
-    schedule = "adversarial" if rank or call else "round-robin"
-    found = computed(case._replace(calls=call + 1), schedule, hurried=(rank, call))
+def gives_up(case: Case, rank: int, first: int = 0) -> bool:
+    """Run a call of two ranks of which one does not wait, and return True if both report it and end."""
+    # The schedule is one where the rank that does not wait is the first one.
+    schedule = "adversarial" if rank else "round-robin"
+    found = computed(case._replace(calls=1), schedule, hurried=rank, first=first)
     want = [[0, ABORT], [LATE, 0]] if rank else [[0, LATE], [ABORT, 0]]
     return found.status.tolist() == want and bool((found.steps == -1).all())
 

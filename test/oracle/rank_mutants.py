@@ -63,9 +63,9 @@ def _subject(name: str, case: Case) -> Subject:
     if not case.norm:
         other = case._replace(size=case.size - 1)
         runs.append(Run("another end", lambda: run_case(other, SCHEDULES[0])))
-    for rank, call in ((0, 0), (1, 0), (0, 1)):
-        at = f"rank {rank} gives up in call {call}"
-        runs.append(Run(at, lambda r=rank, c=call: gives_up(case, r, c), fails=True))
+    for rank, first in ((0, 0), (1, 0), (0, 1)):
+        at = f"rank {rank} gives up in step {first + 1}"
+        runs.append(Run(at, lambda r=rank, f=first: gives_up(case, r, f), fails=True))
     runs.append(Run("other call", lambda: reports_other_call(case), fails=True))
     return Subject(name, "two_shot" if case.two_shot else "one_shot", tuple(runs))
 
@@ -87,8 +87,14 @@ EQUAL = {
     ("slt becomes sle", "for i in range(first + thread, last, THREADS):"): "no iteration, if both bounds are equal",
     ("nvvm.barrier0 later", _STEPS_BARRIER): "it is still before the store to steps",
     ("nvvm.barrier0 earlier", _STEPS_BARRIER): "it is still after the load of steps",
-    ("a loop ends one step later", "for row in range(cute.arch.block_idx().x, rows, grid):"): "no elements, on all ranks",
-    ("a loop ends one step later", "for group in range(cute.arch.block_idx().x, groups, grid):"): "no rows, on all ranks",
+    (
+        "a loop ends one step later",
+        "for row in range(cute.arch.block_idx().x, rows, grid):",
+    ): "no elements, on all ranks",
+    (
+        "a loop ends one step later",
+        "for group in range(cute.arch.block_idx().x, groups, grid):",
+    ): "no rows, on all ranks",
     ("slt becomes sle", "if column < length:"): "a vector without elements",
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
     ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",

@@ -37,6 +37,7 @@ PACKAGES = (
     "cute_dialect.lang.nvgpu",
     "cute_dialect.op",
     "cute_dialect.op.epilogue",
+    "cute_dialect.op.distributed",
     "cute_dialect.algebra",
     "cute_dialect.arch",
     "cute_dialect.interp",
@@ -71,6 +72,7 @@ MODULES: Mapping[str, str] = {
     "cute_dialect.op.emit": "op.emit",
     "cute_dialect.op.compiler": "op.compiler",
     "cute_dialect.op.nn": "op.nn",
+    "cute_dialect.op.distributed": "op.distributed",
     "cute_dialect.op.epilogue": "op.epilogue",
     "cute_dialect.op.epilogue.library": "op.epilogue.library",
 }
@@ -602,6 +604,7 @@ PAGES: Mapping[str, Page] = {
             _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
             _op("Mixtures of experts and sampling", "functions.routing", "functions.sampling"),
             _op("Embedding and optimizers", "functions.embedding", "functions.optimizers"),
+            _op("Several GPUs", "functions.all_reduce"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions", "functions.gated"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",
                 "select.gemm_dispatch", "tuning", "functions.tune", "kernel_prefetch"),

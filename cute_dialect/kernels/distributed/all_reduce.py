@@ -10,8 +10,7 @@ Rows are added in f32 in the order of the ranks, then the residual, and rounded 
 therefore give the same bits.  The norm is that of the rounded sum.  A two-shot rank adds its own residual to the rows
 that it sums, so residuals must be equal on all ranks.
 
-    launch(x, residual, weight, total, normed, staging, addresses, words, word_addresses, steps, status, rank, length,
-           blocks, check, limit, eps, config)
+    launch(Rows(x, residual, weight, total, normed, length, eps), memory, caller, blocks, config)
 """
 
 # Traced values define operators and element types that pyright cannot check.
@@ -22,10 +21,20 @@ from typing import NamedTuple
 import cute_dialect.lang as cute
 from cute_dialect.kernels.common.elements import number, vector_width
 from cute_dialect.kernels.common.traced_text import printed
-from cute_dialect.kernels.distributed.exchange import Exchange, begin, end, line, meet, vector_at
-from cute_dialect.lang.ranks import WORDS
+from cute_dialect.kernels.distributed.exchange import (
+    Caller,
+    Exchange,
+    RankMemory,
+    begin,
+    end,
+    exchange_of,
+    exchange_types,
+    line,
+    meet,
+    vector_at,
+)
 
-__all__ = ["AllReduceConfig", "all_reduce_text"]
+__all__ = ["AllReduceConfig", "Rows", "all_reduce_text", "launch"]
 
 
 class AllReduceConfig(NamedTuple):
@@ -93,9 +102,7 @@ def _unit(c: AllReduceConfig, i: int) -> cute.Int32:
 def _fetch(t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> cute.Tensor:
     """Load a vector of which the first ``count`` elements exist, one at least. The others are 0."""
     held = cute.make_rmem_tensor(c.width, t.element_type)
-    if c.is_whole:
-        cute.autovec_copy(vector_at(t, at, c.width), held)
-    elif count >= c.width:
+    if c.is_whole or count >= c.width:
         cute.autovec_copy(vector_at(t, at, c.width), held)
     else:
         held.fill(0)
@@ -108,9 +115,7 @@ def _fetch(t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig
 
 def _put(held: cute.Tensor, t: cute.Tensor, at: cute.Int32, count: cute.Int32, c: AllReduceConfig) -> None:
     """Store the first ``count`` elements of a vector, one at least."""
-    if c.is_whole:
-        cute.autovec_copy(held, vector_at(t, at, c.width))
-    elif count >= c.width:
+    if c.is_whole or count >= c.width:
         cute.autovec_copy(held, vector_at(t, at, c.width))
     else:
         t[at] = held[0]
@@ -257,44 +262,27 @@ def two_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
 
 @cute.jit
 def launch(
-    vectors: Rows,
-    staging: cute.Tensor,
-    addresses: cute.Tensor,
-    words: cute.Tensor,
-    word_addresses: cute.Tensor,
-    steps: cute.Tensor,
-    status: cute.Tensor,
-    rank: cute.Int32,
-    check: cute.Int64,
-    limit: cute.Int64,
-    blocks: cute.Int32,
-    config: cute.Constexpr[AllReduceConfig],
+    vectors: Rows, memory: RankMemory, caller: Caller, blocks: cute.Int32, config: cute.Constexpr[AllReduceConfig]
 ):
     """Launch ``blocks`` blocks that are resident at once.
 
     Args:
         vectors: x, the residual, the weight, and the results, each one vector.
-        staging, addresses: staging memory of this rank, and its addresses on all ranks; see
-            :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
-        words, word_addresses: signals of this rank, and their addresses on all ranks.
-        steps, status, check, limit: as in ``Exchange``.
-        rank: the number of this rank.
+        memory: memory of this rank for the exchange.
+        caller: the rank and its call.
     """
     c = config
     assert vectors.length <= c.capacity, "the row is longer than the capacity"
-    assert vectors.length <= staging.shape[1], "the row is longer than a slot of the staging memory"
-    memory = cute.Symmetric(staging, addresses, rank, c.ranks)
-    ready = cute.Signals(cute.Symmetric(words, word_addresses, rank, c.ranks))
-    exchange = Exchange(memory, ready, steps, status, check, limit)
+    assert vectors.length <= memory.staging.shape[1], "the row is longer than a slot of the staging memory"
     kernel = two_shot if c.two_shot else one_shot
-    kernel(vectors, exchange, c).launch(grid=blocks, block=c.threads, cooperative=True)
+    kernel(vectors, exchange_of(memory, caller, c.ranks), c).launch(grid=blocks, block=c.threads, cooperative=True)
 
 
 @printed
 def all_reduce_text(config: AllReduceConfig) -> cute.Compiled:
     """Trace the kernel ``@one_shot`` or ``@two_shot``, and its host function ``@launch``."""
     c = config
-    vector, i64 = cute.Tensor[number(c.element), "?:1"], cute.Tensor[cute.Int64, "?:1"]
+    vector = cute.Tensor[number(c.element), "?:1"]
     v = Rows(
         vector,
         vector if c.residual else None,
@@ -304,9 +292,4 @@ def all_reduce_text(config: AllReduceConfig) -> cute.Compiled:
         cute.Int32,
         cute.Float32 if c.norm else None,
     )
-    unit = vector_width(c.element)
-    staging = cute.Tensor[number(c.element), f"(?,?{{div={unit}}}):(?{{div={unit}}},1)"]
-    words = cute.Tensor[cute.Int64, f"(?,{c.ranks},{WORDS}):({c.ranks * WORDS},{WORDS},1)"]
-    return cute.trace(
-        launch, v, staging, i64, words, i64, i64, i64, cute.Int32, cute.Int64, cute.Int64, cute.Int32, config=c
-    )
+    return cute.trace(launch, v, *exchange_types(number(c.element), c.ranks), cute.Int32, config=c)

@@ -20,9 +20,26 @@ unusable until its memory is cleared on all ranks.
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
+from cute_dialect.lang.ranks import WORDS
+from cute_dialect.lang.values.dtypes import Numeric
 from cute_dialect.lang.values.signature_types import Int
 
-__all__ = ["ABORT", "CHECK_BITS", "LATE", "MOST_RANKS", "Exchange", "begin", "end", "line", "meet", "vector_at"]
+__all__ = [
+    "ABORT",
+    "CHECK_BITS",
+    "LATE",
+    "MOST_RANKS",
+    "Caller",
+    "Exchange",
+    "RankMemory",
+    "begin",
+    "end",
+    "exchange_of",
+    "exchange_types",
+    "line",
+    "meet",
+    "vector_at",
+]
 
 CHECK_BITS = 16
 """Bits of a signal that hold the hash of the call. The bits above hold the number of the step."""
@@ -58,6 +75,46 @@ class Exchange(NamedTuple):
     status: cute.Tensor
     check: cute.Int64
     limit: cute.Int64
+
+
+class RankMemory(NamedTuple):
+    """The memory of a rank for exchanges.
+
+    Attributes:
+        staging, addresses: its instance of the staging memory, and the addresses of all instances.
+        words, word_addresses: its instance of the signals, and the addresses of all instances.
+        steps, status: as in :class:`Exchange`.
+    """
+
+    staging: cute.Tensor
+    addresses: cute.Tensor
+    words: cute.Tensor
+    word_addresses: cute.Tensor
+    steps: cute.Tensor
+    status: cute.Tensor
+
+
+class Caller(NamedTuple):
+    """The number of a rank, the hash of its call, and the longest wait in nanoseconds."""
+
+    rank: cute.Int32
+    check: cute.Int64
+    limit: cute.Int64
+
+
+def exchange_of(memory: RankMemory, caller: Caller, ranks: int) -> Exchange:
+    """Return the channels of a rank, in a host function."""
+    staging = cute.Symmetric(memory.staging, memory.addresses, caller.rank, ranks)
+    words = cute.Symmetric(memory.words, memory.word_addresses, caller.rank, ranks)
+    return Exchange(staging, cute.Signals(words), memory.steps, memory.status, caller.check, caller.limit)
+
+
+def exchange_types(element: type[Numeric], ranks: int) -> tuple[RankMemory, Caller]:
+    """Return the types of the arguments of :func:`exchange_of`, for ``cute.trace``."""
+    i64, unit = cute.Tensor[cute.Int64, "?:1"], 128 // element.width
+    staging = cute.Tensor[element, f"(?,?{{div={unit}}}):(?{{div={unit}}},1)"]
+    words = cute.Tensor[cute.Int64, f"(?,{ranks},{WORDS}):({ranks * WORDS},{WORDS},1)"]
+    return RankMemory(staging, i64, words, i64, i64, i64), Caller(cute.Int32, cute.Int64, cute.Int64)
 
 
 def begin(x: Exchange) -> tuple[cute.Int64, cute.Boolean, cute.Tensor]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from weakref import WeakKeyDictionary, ref
 from zlib import crc32
 
@@ -95,7 +95,7 @@ def hash_of(call: str) -> int:
     return crc32(call.encode()) & ((1 << CHECK_BITS) - 1)
 
 
-def group_of(call: str, group: Any = None) -> Group:
+def group_of(call: str, group: object = None) -> Group:
     """Return the group of a call.
 
     Args:
@@ -113,7 +113,7 @@ def group_of(call: str, group: Any = None) -> Group:
         raise ArgumentError(f"{call}: group is of cute.testing.ranks, but this call is not in its world.run")
     if here is not None:
         raise ArgumentError(f"{call}: group is {group!r}, but this call is in world.run; omit group")
-    torch: Any = sys.modules.get("torch")
+    torch = sys.modules.get("torch")
     distributed = None if torch is None else torch.distributed
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         raise ArgumentError(
@@ -123,7 +123,7 @@ def group_of(call: str, group: Any = None) -> Group:
     if isinstance(group, str):
         group = next((g for g in distributed.distributed_c10d._world.pg_map if g.group_name == group), group)
     elif hasattr(group, "get_group"):
-        group = group.get_group()
+        group = cast("Mesh", group).get_group()
     found = distributed.group.WORLD if group is None else group
     if not isinstance(found, distributed.ProcessGroup):
         raise ArgumentError(f"{call}: group is {found!r}; pass a ProcessGroup, its name, or a DeviceMesh dimension")
@@ -244,6 +244,30 @@ def _views(staging: Symmetric, words: Symmetric, steps: Array, status: Array) ->
 # ----------------------------------------------------------------------------------------------- torch's process groups
 
 
+class ProcessGroup(Protocol):
+    """A process group of torch."""
+
+    @property
+    def group_name(self) -> str: ...
+
+    def rank(self) -> int: ...
+
+    def size(self) -> int: ...
+
+
+class Mesh(Protocol):
+    """A device mesh of torch, of one dimension."""
+
+    def get_group(self) -> ProcessGroup: ...
+
+
+class Device(Protocol):
+    """A device of torch."""
+
+    @property
+    def type(self) -> str: ...
+
+
 class _GpuMemory(NamedTuple):
     """The memory of a rank for one stream, and what keeps it alive."""
 
@@ -255,7 +279,7 @@ class _GpuMemory(NamedTuple):
 class OfTorch:
     """A process group of torch, whose ranks are GPUs of one host."""
 
-    def __init__(self, call: str, group: Any) -> None:
+    def __init__(self, call: str, group: ProcessGroup) -> None:
         check_ranks(call, group.size())
         self.rank, self.ranks, self._group = group.rank(), group.size(), ref(group)
         self._memories: dict[int, _GpuMemory] = {}
@@ -282,7 +306,7 @@ class OfTorch:
         stream = stream_of(None, (x,))
         found = self._memories.get(stream)
         if found is None:
-            found = self._memories[stream] = self._allocated(call, cast(Any, x.keep).device)
+            found = self._memories[stream] = self._allocated(call, cast("Array", x.keep).device)
         return found.views
 
     def reset(self) -> None:
@@ -301,7 +325,7 @@ class OfTorch:
             torch.cuda.synchronize()
         torch.distributed.barrier(self._group())
 
-    def _allocated(self, call: str, device: Any) -> _GpuMemory:
+    def _allocated(self, call: str, device: Device) -> _GpuMemory:
         """Allocate the memory of a stream on a device of torch, on all ranks together."""
         torch = sys.modules["torch"]
         if torch.cuda.is_current_stream_capturing():
@@ -336,4 +360,4 @@ class OfTorch:
         return _GpuMemory(views, status, (staging, words, steps))
 
 
-_OF_TORCH: WeakKeyDictionary[Any, OfTorch] = WeakKeyDictionary()
+_OF_TORCH: WeakKeyDictionary[ProcessGroup, OfTorch] = WeakKeyDictionary()

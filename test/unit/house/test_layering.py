@@ -39,7 +39,7 @@ INNER_LAYERS = {
     "op": (
         "errors", "signature_types", "keywords", "arrays", "epilogue", "problems", "select", "execute",
         "compiler", "conv", "rows", "explanations", "kernel_prefetch", "tuning", "pycutlass", "plans", "torch",
-        "functions", "operators", "emit", "nn",
+        "functions", "operators", "distributed", "emit", "nn",
     ),
 }  # fmt: skip
 """The layers within a package: its modules and folders import only those to their left."""

@@ -285,3 +285,39 @@ def test_operations_run_on_ranks(schedule: str) -> None:
         reports = world.run(calls)
     want = a.astype(np.float32) @ b.astype(np.float32) @ b.astype(np.float32)
     assert all((out[r] == want[r]).all() for r in range(2)) and reports[0].launches == 2
+
+
+@cute.kernel
+def limited_kernel(s: cute.Signals, out: cute.Tensor, limit: cute.Int64):
+    t = cute.arch.thread_idx().x
+    if t < s.words.ranks:
+        if s.words.rank == 0:
+            s.set(t, 0, 5)
+        out[t] = s.wait(0, t, 1, limit=limit)
+
+
+@cute.jit
+def limited(s: cute.Signals, out: cute.Tensor, limit: cute.Int64):
+    limited_kernel(s, out, limit).launch(grid=1, block=32)
+
+
+@pytest.mark.parametrize("schedule", ["round-robin", "adversarial"])
+def test_a_wait_with_a_limit_ends(schedule: str) -> None:
+    """Rank 1 sets no signal."""
+    out = np.full((2, 2), -1, np.int64)
+    with cute.testing.ranks(2, schedule=schedule) as world:
+        s = world.signals()
+        world.run(lambda rank: limited(s.on(rank), out[rank], 500))
+        assert out.tolist() == [[5, 0], [5, 0]]
+        with pytest.raises(InterpError, match="deadlock"):
+            world.run(lambda rank: limited(s.on(rank), out[rank], 1 << 60))
+
+
+def test_arrays_that_follow_each_other_in_memory() -> None:
+    """Their sizes are no multiples of 16 bytes."""
+    a, b = np.zeros((2, 33), np.int32), np.zeros((2, 33), np.int32)
+    with cute.testing.ranks(2) as world:
+        world.run(lambda rank: [add(a[i, :32], b[i, :32]) for i in ([0, 1] if rank else [])])
+        x, y = np.zeros(67, np.int32), np.zeros(67, np.int32)
+        world.run(lambda rank: [add(x[i : i + 33], y[i : i + 33]) for i in (0, 33)] if rank else None)
+    assert b[:, :32].all() and not b[:, 32].any()

@@ -167,7 +167,7 @@ def test_different_calls_name_both_ranks() -> None:
         (lambda: all_reduce(x[1].astype(np.float32)), r"of \(4, 8\) f32, but that of rank 0 is .* f16"),
         (lambda: all_reduce(x[1], x[1]), "with a residual, but that of rank 0 is"),
     ):
-        with pytest.raises(op.distributed.DistributedError, match=f"call 1 of rank 1 is .*{text}"):
+        with pytest.raises(op.DistributedError, match=f"call 1 of rank 1 is .*{text}"):
             on_ranks(3, lambda r, other=other: other() if r == 1 else all_reduce(x[r]))
 
 
@@ -182,7 +182,7 @@ def test_a_missing_rank_is_named() -> None:
 def test_a_new_run_begins_new_calls() -> None:
     x = np.ones((2, 8), np.float16)
     with cute.testing.ranks(2) as world:
-        with pytest.raises(op.distributed.DistributedError):
+        with pytest.raises(op.DistributedError):
             world.run(lambda r: all_reduce(x[r][r:]))
         found: dict[int, Any] = {}
         world.run(lambda r: found.update({r: all_reduce(x[r])}))
@@ -257,7 +257,7 @@ def test_memory_of_a_group_of_torch(fake_group: Any, monkeypatch: pytest.MonkeyP
     memory.status.keep[1] = LATE
     memory.steps.keep[:] = -1
     for raises in (lambda: of_torch.agree("all_reduce of (8,) f16"), op.distributed.check):
-        with pytest.raises(op.distributed.DistributedError, match=r"rank 1 sent nothing within 2\.5 s \(rank 0 did\)"):
+        with pytest.raises(op.DistributedError, match=r"rank 1 sent nothing within 2\.5 s \(rank 0 did\)"):
             raises()
     op.distributed.reset()
     op.distributed.check()
