@@ -1,4 +1,4 @@
-"""Programs of several GPUs under torchrun. They run where two GPUs are visible, and are skipped elsewhere (``-rs``)."""
+"""Programs of several GPUs under torchrun. They are skipped, with a reason (``-rs``), unless two GPUs are visible."""
 
 from __future__ import annotations
 

@@ -212,7 +212,8 @@ def one_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
             sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
             for i in cute.range_constexpr(c.units):
                 sums[i].fill(0)
-                if _unit(c, i) < length:
+                column = _unit(c, i)
+                if column < length:
                     sums[i].store(_sum(v, e, step, row, i, c).load())
             _finish(v, row, sums, 0, partials, c)
     end(e, step, is_usable)
@@ -225,37 +226,37 @@ def two_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
     step, is_usable, failed = begin(e)
     rows = cute.ceil_div(cute.size(v.x), v.length)
     groups = cute.ceil_div(rows, c.ranks)
-    for group in range(cute.arch.block_idx().x, groups, grid):
+    for turn in range(2 * cute.ceil_div(groups - cute.arch.block_idx().x, grid)):
+        first_row = (cute.arch.block_idx().x + turn // 2 * grid) * c.ranks
         if is_usable:
             step += 1
-            for distance in cute.range_constexpr(c.ranks):
-                to = (me + distance) % c.ranks
-                first, length = _span(v, group * c.ranks + to)
+            if turn % 2 == 0:
+                for distance in cute.range_constexpr(c.ranks):
+                    to = (me + distance) % c.ranks
+                    first, length = _span(v, first_row + to)
+                    for i in cute.range_constexpr(c.units):
+                        column = _unit(c, i)
+                        if column < length:
+                            _send(_fetch(v.x, first + column, length - column, c), e, step, to, column, c)
+            else:
+                _, length = _span(v, first_row + me)
                 for i in cute.range_constexpr(c.units):
                     column = _unit(c, i)
                     if column < length:
-                        _send(_fetch(v.x, first + column, length - column, c), e, step, to, column, c)
+                        _send_to_all(_sum(v, e, step - 1, first_row + me, i, c), e, step, column, c)
             is_usable = meet(e, step, failed)
-        if is_usable:
-            own = group * c.ranks + me
-            _, length = _span(v, own)
-            for i in cute.range_constexpr(c.units):
-                column = _unit(c, i)
-                if column < length:
-                    _send_to_all(_sum(v, e, step, own, i, c), e, step + 1, column, c)
-            step += 1
-            is_usable = meet(e, step, failed)
-        if is_usable:
+        if is_usable & (turn % 2 == 1):
             for rank in cute.range_constexpr(c.ranks):
-                row = group * c.ranks + rank
+                row = first_row + rank
                 if row < rows:
                     _, length = _span(v, row)
                     here = e.staging.local[line(e, step, rank), None]
                     sums = [cute.make_rmem_tensor(c.width, v.x.element_type) for _ in range(c.units)]
                     for i in cute.range_constexpr(c.units):
                         sums[i].fill(0)
-                        if _unit(c, i) < length:
-                            cute.autovec_copy(vector_at(here, _unit(c, i), c.width), sums[i])
+                        column = _unit(c, i)
+                        if column < length:
+                            cute.autovec_copy(vector_at(here, column, c.width), sums[i])
                     _finish(v, row, sums, rank % 2, partials, c)
     end(e, step, is_usable)
 
