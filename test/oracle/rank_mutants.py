@@ -93,8 +93,8 @@ EQUAL = {
     ): "no elements, on all ranks",
     (
         "a loop ends one step later",
-        "for group in range(cute.arch.block_idx().x, groups, grid):",
-    ): "no rows, on all ranks",
+        "for turn in range(2 * cute.ceil_div(groups - cute.arch.block_idx().x, grid)):",
+    ): "a step without rows, on all ranks",
     ("slt becomes sle", "if column < length:"): "a vector without elements",
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
     ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",
