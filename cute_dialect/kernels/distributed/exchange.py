@@ -15,7 +15,7 @@ unusable until its memory is cleared on all ranks.
 """
 
 # Traced values define operators and element types that pyright cannot check.
-# pyright: basic, reportOptionalMemberAccess=false, reportOptionalOperand=false
+# pyright: basic, reportArgumentType=false
 
 from typing import NamedTuple
 

@@ -124,9 +124,11 @@ def group_of(call: str, group: object = None) -> Group:
         group = next((g for g in distributed.distributed_c10d._world.pg_map if g.group_name == group), group)
     elif hasattr(group, "get_group"):
         group = cast("Mesh", group).get_group()
-    found = distributed.group.WORLD if group is None else group
-    if not isinstance(found, distributed.ProcessGroup):
-        raise ArgumentError(f"{call}: group is {found!r}; pass a ProcessGroup, its name, or a DeviceMesh dimension")
+    if group is None:
+        group = distributed.group.WORLD
+    if not isinstance(group, distributed.ProcessGroup):
+        raise ArgumentError(f"{call}: group is {group!r}; pass a ProcessGroup, its name, or a DeviceMesh dimension")
+    found = cast("ProcessGroup", group)
     known = _OF_TORCH.get(found)
     if known is None:
         known = _OF_TORCH[found] = OfTorch(call, found)
