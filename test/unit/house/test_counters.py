@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 788,
-    "lines": 236_327,
+    "files": 796,
+    "lines": 237_605,
     "# fmt: skip": 922,
     "Any": 7_030,
     f"functions with {MANY} or more parameters": 126,
