@@ -31,7 +31,7 @@ from cute_dialect.kernels.epilogue.combination import Addends
 from cute_dialect.kernels.epilogue.emit import Fused
 from cute_dialect.kernels.gemm.block_scaling import Scales
 from cute_dialect.kernels.gemm.config import EVICT_FIRST, TABLE, GemmConfig, GroupedConfig, part_of
-from cute_dialect.kernels.gemm.epilogue_store import Result
+from cute_dialect.kernels.gemm.epilogue_store import Result, Staging
 from cute_dialect.kernels.gemm.hopper import TURN, Cooperative, Pingpong, allocate, ring_between, take_roles
 from cute_dialect.kernels.gemm.host import elements_of, load_map, ring_of, store_map, store_widths
 from cute_dialect.kernels.gemm.mainloop import ClusterPosition, Products
@@ -63,22 +63,27 @@ class Groups(NamedTuple):
 
 
 class GroupTiles(ClusterPosition):
-    """The tiles of all groups in the order in which clusters take them."""
+    """The tiles of all groups in the order in which clusters take them.
 
-    def __init__(self, config: GroupedConfig, groups: Groups, extents: Any):
+    The block has at least as many threads as the tile table has ``entries``, a power of two.
+    """
+
+    def __init__(
+        self, config: GroupedConfig, groups: Groups, extents: tuple[cute.Int32, cute.Int32], entries: int = TABLE
+    ):
         c = config.base
         super().__init__(c)
         self.config, self.groups, self.extents = config, groups, extents
-        self.number = cute.size(groups.ends)
+        self.number, self.entries = cute.size(groups.ends), entries
         self.tile = c.tile[0] * c.cluster_m, c.tile[1] * c.cluster_n
         m, n = (cute.ceil_div(x, y) for x, y in zip(extents, self.tile))
         self.fixed = m, n  # number of tiles along the extents that are not divided
         if config.form == "k":
             self.total = cute.assume(m * n, range=(0, None)) * self.number
         else:
-            self.chunk = cute.ceil_div(self.number, TABLE)  # groups per table entry
-            self.table = cute.smem_tensor(cute.Int32, cute.make_layout(TABLE + 1))
-            self.sums = cute.smem_tensor(cute.Int32, cute.make_layout(TABLE // 32))
+            self.chunk = cute.ceil_div(self.number, self.entries)  # groups per table entry
+            self.table = cute.smem_tensor(cute.Int32, cute.make_layout(self.entries + 1))
+            self.sums = cute.smem_tensor(cute.Int32, cute.make_layout(self.entries // 32))
 
     def stretch(self, group: Any) -> tuple[Any, Any]:
         """Return the first element and the end of a group, clamped to the extent that is divided."""
@@ -103,7 +108,7 @@ class GroupTiles(ClusterPosition):
         thread = cute.arch.thread_idx().x
         lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
         total = cute.Int32(0)
-        if thread < TABLE:
+        if thread < self.entries:
             for i in range(self.chunk):
                 group = thread * self.chunk + i
                 if group < self.number:
@@ -111,17 +116,17 @@ class GroupTiles(ClusterPosition):
         for step in (1, 2, 4, 8, 16):
             other = cute.arch.shuffle_sync_up(total, step)
             total = total + other if lane >= step else total
-        if (lane == 31) & (thread < TABLE):
+        if (lane == 31) & (thread < self.entries):
             self.sums[warp] = total
         cute.arch.sync_threads()
-        if thread < TABLE:
-            for i in cute.range_constexpr(TABLE // 32 - 1):
+        if thread < self.entries:
+            for i in cute.range_constexpr(self.entries // 32 - 1):
                 total = total + self.sums[i] if warp > i else total
             self.table[thread + 1] = total
         if thread == 0:
             self.table[0] = 0
         cute.arch.sync_threads()
-        self.total = self.table[TABLE]
+        self.total = self.table[self.entries]
 
     def _tiles_of(self, group: Any) -> Any:
         """Return the number of tiles of a group."""
@@ -174,7 +179,7 @@ class GroupTiles(ClusterPosition):
     def _search(self, tile: Any) -> tuple[Any, Any]:
         """Return the group of a tile, and the index of the tile in that group."""
         entry = cute.Int32(0)
-        step = TABLE // 2
+        step = self.entries // 2
         while step:
             entry = entry + step if self.table[entry + step] <= tile else entry
             step //= 2
@@ -228,19 +233,16 @@ class GroupOperand:
 
 
 DEFAULT = GroupedConfig()
+NO_SCALES = Scales()
 
 
-class GroupResult(Result):
-    """Epilogue of a warpgroup that stores only the rows of the group. ``C`` is the result in global memory."""
+class GroupStaging(Staging):
+    """Store of the rows or columns of the group only. ``groups`` is the configuration, ``C`` the result in global
+    memory.
+    """
 
-    def __init__(self, config: GroupedConfig, C: Any, *given: Any):
-        super().__init__(config.base, *given)
-        self.config, self.C = config, C
-
-    def row(self, place: Any, atom: int) -> Any:
-        """Return the first row of an MMA's 64 rows in C."""
-        first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
-        return place.row + first * 64
+    groups: GroupedConfig
+    C: cute.Tensor
 
     def at(self, place: Any, atom: int, column: Any) -> tuple[Any, ...]:
         """Return the coordinates in C of a column of the tile, for the first row of an MMA."""
@@ -250,13 +252,13 @@ class GroupResult(Result):
 
     def end(self, place: Any) -> Any:
         """Return the end of the group, before which extra outputs are stored."""
-        return place.end if self.config.form in ("m", "rows") else None
+        return place.end if self.groups.form in ("m", "rows") else None
 
     def put(self, values: Any, buffer: int, width: int, place: Any, atom: int, column: Any, under_way: int) -> None:
         """Store the registers of a chunk: by TMA if it is within the group, otherwise only the group's elements."""
         at = self.at(place, atom, column)
         slot = self.group * self.c.buffers + buffer
-        leave = None if self.config.form == "k" else partial(self._leave, place, at)
+        leave = None if self.groups.form == "k" else partial(self._leave, place, at)
         store: Any = self.stores[width]  # the configuration excludes direct stores
         store.put(values, slot, at, under_way, leave)
 
@@ -264,10 +266,10 @@ class GroupResult(Result):
         """Store a chunk from shared memory: by TMA if it lies within the group, otherwise the elements of the group
         only.
         """
-        by_rows, cut = self.c.major_c == "n", 1 if self.config.form == "n" else 0
+        by_rows, cut = self.c.major_c == "n", 1 if self.groups.form == "n" else 0
         row, column, *matrix = at
         if by_rows:  # a warp stores its 16 rows; a warpgroup stores 64 elements of each column
-            row = row + cute.arch.warp_idx() % 4 * 16
+            row = row + self.lanes.of_warp(cute.arch.warp_idx() % 4)
         end = place.end if cut == 0 or self.twice == 1 else place.end // self.twice
         (height, width), first = (16 if by_rows else 64, store.chunk), (row, column)
         whole = first[cut] + (height, width)[cut] <= end
@@ -308,6 +310,19 @@ class GroupResult(Result):
         """Return a vector of ``v`` elements of a line."""
         line = t[at[0], None] if contiguous else t[None, at[1]]
         return cute.flat_divide(line, (v,))[None, at[contiguous] // v]
+
+
+class GroupResult(GroupStaging, Result):
+    """Epilogue of a warpgroup that stores only the rows of the group. ``C`` is the result in global memory."""
+
+    def __init__(self, config: GroupedConfig, C: cute.Tensor, *given: Any):
+        super().__init__(config.base, *given)
+        self.groups, self.C = config, C
+
+    def row(self, place: Any, atom: int) -> Any:
+        """Return the first row of an MMA's 64 rows in C."""
+        first = atom if self.c.sharers == 1 else atom * self.c.sharers + self.group
+        return place.row + first * 64
 
 
 class GroupProducts(Products):
@@ -471,7 +486,7 @@ def launch(
     config.check()
     c = config.base
     addends, scales = Addends(source, bias, alpha, beta, operands), Scales(scale_a, scale_b)
-    _check(config, A, B, C, ends, begins, scales)
+    check_arguments(config, A, B, C, ends, begins, scales)
     c.epilogue.check_shapes(C, addends, groups=cute.size(ends))
     if c.element == "tf32":
         A, B = (cute.recast_tensor(x, cute.TFloat32) if x.element_type is cute.Float32 else x for x in (A, B))
@@ -497,7 +512,15 @@ def launch(
     )
 
 
-def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any, scales: Scales) -> None:
+def check_arguments(
+    config: GroupedConfig,
+    A: cute.Tensor,
+    B: cute.Tensor,
+    C: cute.Tensor,
+    ends: cute.Tensor,
+    begins: cute.Tensor | None,
+    scales: Scales = NO_SCALES,
+) -> None:
     """Raise ValueError for arguments that do not suit the configuration, and emit runtime assertions on the shapes."""
     c = config.base
     for name, x, element, major, batch in zip(
@@ -542,7 +565,7 @@ def _check(config: GroupedConfig, A: Any, B: Any, C: Any, ends: Any, begins: Any
 @cute.kernel(min_blocks=1)
 def grouped_gemm(
     tma_a: Any, tma_b: Any, tmas_c: dict[int, Any], mma: cute.TiledMma, rings: Any, groups: Groups, extents: Any,
-    k_tiles: cute.Int32, C: Any, addends: Addends, scales: Scales, config: cute.Constexpr[Any],
+    k_tiles: cute.Int32, C: cute.Tensor, addends: Addends, scales: Scales, config: cute.Constexpr[Any],
 ):  # fmt: skip
     c = config.base
     m, n, k = c.tile

@@ -463,6 +463,51 @@ def gemm(
 ):
     """Compute every n-th tile of C, n being the number of blocks, or of pairs."""
     c, (m, n), k = config.base, config.loaded, config.line
+
+    def fetches(
+        tiles: Tiles, sA: cute.Tensor, sB: cute.Tensor
+    ) -> Callable[[pipeline.Slot, Place, cute.Int32 | int], None]:
+        a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.major_a == "k", batch=c.batch)
+        b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.major_b == "k", batch=c.batch)
+
+        def fetch(stage: pipeline.Slot, place: Place, i: cute.Int32 | int) -> None:
+            a.fetch(stage.index, stage.barrier, place.row, i, place.of[0])
+            b.fetch(stage.index, stage.barrier, place.column * config.blocks + tiles.rank, i, place.of[1])
+
+        return fetch
+
+    def result(staging: cute.Pointer) -> TmemResult:
+        if not c.direct and cute.arch.thread_idx().x == 0:
+            for tmas in (outputs.tmas, *outputs.beside.values()):
+                for tma in tmas.values():
+                    cpasync.prefetch_descriptor(tma[0])
+        fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
+        return TmemResult(config, outputs, staging, fused)
+
+    work = Work(lambda: Tiles(c, raster), fetches, result)
+    take_roles(config, loads, scales, mma, rings, steps, work)
+
+
+class Work(NamedTuple):
+    """The tiles of a kernel, the loads of their operands and the stores of their results."""
+
+    tiles: Callable[[], Any]  # returns the tiles; all threads call it
+    fetches: Callable[[Any, cute.Tensor, cute.Tensor], Callable[[pipeline.Slot, Any, cute.Int32 | int], None]]
+    # of the tiles and the stages of A and B: the function that loads K step i of a place to a stage
+    result: Callable[[cute.Pointer], Any]  # of the staging buffers: the TmemResult
+
+
+def take_roles(
+    config: Sm100Config,
+    loads: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
+    scales: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
+    mma: cute.TiledMma,
+    rings: Sequence[cute.ComposedLayout],
+    steps: cute.Int32,
+    work: Work,
+) -> None:
+    """Allocate the memory of a block, and load, multiply and store its tiles."""
+    (m, n), k = config.loaded, config.line
     columns, pair = config.tile[1], config.blocks == 2
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     if warp == LOADER and cute.arch.elect_one():
@@ -501,17 +546,15 @@ def gemm(
     tmem.relinquish_alloc_permit()
     tmem.wait_for_alloc()
     memory = tmem.retrieve_ptr(cute.Float32)
-    tiles = Tiles(c, raster)
+    tiles = work.tiles()
 
     if warp == LOADER and cute.arch.elect_one():
-        a = Operand(loads[0], sA, (m, k), 1, 0, k_major=c.major_a == "k", batch=c.batch)
-        b = Operand(loads[1], sB, (n, k), 1, 0, k_major=c.major_b == "k", batch=c.batch)
+        fetch = work.fetches(tiles, sA, sB)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             place = tiles.place(tile)
             for i in range(steps):
                 stage = producer.acquire_and_advance()
-                a.fetch(stage.index, stage.barrier, place.row, i, place.of[0])
-                b.fetch(stage.index, stage.barrier, place.column * config.blocks + tiles.rank, i, place.of[1])
+                fetch(stage, place, i)
                 for operand, first in zip(factors, (place.row, place.column * columns // ROWS)):
                     operand.fetch(stage.index, stage.barrier, first, i)
         if pair:
@@ -534,12 +577,7 @@ def gemm(
                 stage.release()
             result.commit()
     elif warp < LOADER:
-        if not c.direct and cute.arch.thread_idx().x == 0:
-            for tmas in (outputs.tmas, *outputs.beside.values()):
-                for tma in tmas.values():
-                    cpasync.prefetch_descriptor(tma[0])
-        fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
-        out = TmemResult(config, outputs, staging, fused)
+        out = work.result(staging)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             place = tiles.place(tile)
             ahead = out.ahead(place)

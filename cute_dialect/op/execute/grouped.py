@@ -18,6 +18,7 @@ from cute_dialect.kernels.epilogue.activations import is_activation, unknown_act
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.graph import Graph, Input
 from cute_dialect.kernels.gemm.config import GroupedConfig
+from cute_dialect.kernels.gemm.grouped_sm100 import GroupedSm100Config
 from cute_dialect.kernels.gemm.moe_permute import BoundsConfig, GatherConfig, ZeroConfig
 from cute_dialect.kernels.gemm.pointer_array import Base
 from cute_dialect.op.arrays.dtypes import (
@@ -29,7 +30,15 @@ from cute_dialect.op.arrays.dtypes import (
     result_of,
     tf32_allowed,
 )
-from cute_dialect.op.arrays.library import Library, Where, aligned_strides, check_options, chosen_device, read_all
+from cute_dialect.op.arrays.library import (
+    Library,
+    Where,
+    aligned_strides,
+    check_options,
+    chosen_device,
+    gpu_here,
+    read_all,
+)
 from cute_dialect.op.arrays.operand_views import copied, expanded, kernel_order, with_padded_rows
 from cute_dialect.op.epilogue.bind import Apart, Bound, alone, bound, by_name, is_arranged, refuse_arranged, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination, combination, operands_of
@@ -51,10 +60,12 @@ from cute_dialect.op.problems.operands import check_overlap, check_result, matri
 from cute_dialect.op.select.gemm_dispatch import KernelOverride, gpu_of, here, kernel_for
 from cute_dialect.op.select.grouped import (
     MATH,
+    Sm100Groups,
     as_grouped,
     average,
     base_of,
     choose_grouped,
+    choose_sm100,
     is_of_warps,
     launches_of,
     majors_of,
@@ -231,7 +242,12 @@ def _computed(call: _Call, g: GroupedArguments, views: dict[str, ArrayView]) -> 
                 library.native(x)[...] = 0
         return after.returned(result)
     _check_rest(call, s, g, after)
-    gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    if isinstance(g.kernel, Sm100Groups):
+        gpu, sms = "", 0  # The static bounds are those of the requested chip.
+        if not call.where.cpu:
+            g.kernel.check_gpu(gpu_here(name).capability(call.where.gpu), name)
+    else:
+        gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
     if numbers is not None:
         views["a"] = _gathered(call, a, numbers)
     a, b, out = views["a"], views["b"], views["out"]
@@ -541,8 +557,10 @@ def _stretches(call: _Call, s: Shapes, given: Mapping[str, ArrayView]) -> tuple[
 
 def _config(
     p: Problem, s: Shapes, begins: bool, epilogue: Epilogue | None, kernel: object, gpu: str, sms: int
-) -> GroupedConfig:
+) -> GroupedConfig | GroupedSm100Config:
     """Return the requested kernel, or else the fastest one."""
+    if isinstance(kernel, Sm100Groups):
+        return choose_sm100(p, s.form, begins, epilogue, kernel)
     if kernel is None:
         return choose_grouped(p, s.form, begins, epilogue, gpu, sms)
     if isinstance(kernel, GroupedConfig):

@@ -22,6 +22,7 @@ from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.epilogue.reductions import CombineConfig, ReduceConfig
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import GroupedConfig, SplitConfig
+from cute_dialect.kernels.gemm.grouped_sm100 import GroupedSm100Config
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
@@ -51,7 +52,9 @@ PlainKernel: TypeAlias = (
 )
 """A convolution without a GEMM: depthwise or direct, its gradient of the filters, or unfolding."""
 
-GroupKernel: TypeAlias = "GroupedConfig | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
+GroupKernel: TypeAlias = (
+    "GroupedConfig | GroupedSm100Config | ListedConfig | ProblemsConfig | ZeroConfig | BoundsConfig | GatherConfig"
+)
 """A kernel of grouped GEMMs."""
 
 Config: TypeAlias = "Configured | PlainKernel | GroupKernel"
@@ -75,6 +78,7 @@ GENERATORS: Mapping[str, str] = {
     "DirectWeightsConfig": "conv.direct_weights:direct_weights_text",
     "FewResultsConfig": "conv.few_results:few_results_text",
     "GroupedConfig": "gemm.grouped:grouped_text",
+    "GroupedSm100Config": "gemm.grouped_sm100:grouped_sm100_text",
     "ListedConfig": "gemm.pointer_array:listed_text",
     "ProblemsConfig": "gemm.pointer_array:problems_text",
     "ZeroConfig": "gemm.moe_permute:zero_text",

@@ -23,9 +23,11 @@ from typing import Any, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import BITS, GroupedConfig
+from cute_dialect.kernels.gemm.grouped_sm100 import GroupedSm100Config
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.sm100 import COLUMNS
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import element_name, is_of_torch
 from cute_dialect.op.arrays.operand_views import Matrix
@@ -40,7 +42,15 @@ from cute_dialect.op.select.candidates import blocks
 from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.cost_model import NO_WORK, Work, costs_of, has_costs, predict, ranked, work_of
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
-from cute_dialect.op.select.grouped import base_of, is_of_warps, majors_of, ranked_grouped, size_of
+from cute_dialect.op.select.grouped import (
+    Sm100Groups,
+    base_of,
+    choose_sm100,
+    is_of_warps,
+    majors_of,
+    ranked_grouped,
+    size_of,
+)
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
@@ -322,12 +332,15 @@ class GroupedExplanation(Explanation):
 
     shapes: Shapes
     problem: Problem  # GEMM of a group of average size
-    config: GroupedConfig | ListedConfig  # the kernel
+    config: GroupedConfig | GroupedSm100Config | ListedConfig  # the kernel
 
     @property
     def shared_memory(self) -> int:
-        """Shared memory of a block in bytes; 0 for kernels without wgmma."""
-        return self.config.smem_bytes if isinstance(self.config, GroupedConfig) else 0
+        """Shared memory of a block in bytes; 0 for kernels without TMA."""
+        config = self.config
+        if isinstance(config, GroupedSm100Config):
+            return config.shared_bytes
+        return config.smem_bytes if isinstance(config, GroupedConfig) else 0
 
     def _title(self) -> str:
         s, p = self.shapes, self.problem
@@ -337,7 +350,11 @@ class GroupedExplanation(Explanation):
         )
 
     def _occupancy(self) -> Iterator[Line]:
-        if isinstance(self.config, GroupedConfig):
+        if isinstance(self.config, GroupedSm100Config):
+            base = self.config.base
+            columns = f"{base.columns} of {COLUMNS} columns of tensor memory"
+            yield "blocks", f"up to {base.processors} of {self.shared_memory} bytes of shared memory, {columns}"
+        elif isinstance(self.config, GroupedConfig):
             yield "blocks", f"up to {self.config.base.at_once} of {self.shared_memory} bytes of shared memory"
         else:
             m, n = self.config.tile
@@ -348,11 +365,13 @@ class GroupedExplanation(Explanation):
 
 
 def _explanation(
-    s: Shapes, p: Problem, gpu: str, config: GroupedConfig | ListedConfig, microseconds: float,
+    s: Shapes, p: Problem, gpu: str, config: GroupedConfig | GroupedSm100Config | ListedConfig, microseconds: float,
     others: Sequence[tuple[float, GroupedConfig]], copies: Sequence[tuple[str, int]],
 ) -> GroupedExplanation:  # fmt: skip
     wgmma = isinstance(config, GroupedConfig)
     why = "predicted to be the fastest" if wgmma else f"{p.element} without wgmma,"
+    if isinstance(config, GroupedSm100Config):
+        why = "the tile with the lowest bound"
     return GroupedExplanation(
         operation=NAME, gpu=gpu, kernel=name_of(config), why=f"{why} for {p.matrices} groups of {p.m}x{p.n}x{p.k}",
         microseconds=microseconds, others=tuple(others), copies=tuple(copies), kernels=(config,), shapes=s,
@@ -362,14 +381,15 @@ def _explanation(
 
 
 def explain_grouped(
-    a: Any, b: Any, out: Any, groups: Mapping[str, Any], dtype: object = None, math: str = "default", gpu: str = "",
-    others: int = 4, element: str = "f16",
+    a: Any, b: Any, out: Any, groups: Mapping[str, Any], dtype: object = None, math: str = "default",
+    gpu: str | Sm100Groups = "", others: int = 4, element: str = "f16",
 ) -> GroupedExplanation:  # fmt: skip
     """Explain how a grouped GEMM is computed.
 
     Args:
         a, b, out: arrays, or shapes for contiguous arrays of type ``element``; ``out`` may be None.
         groups: offs, lengths or row_groups: arrays, lists, or their shapes as tuples.
+        gpu: name of a GPU, or a request for kernels of sm_100.
 
     Raises the errors of the function.
     """
@@ -385,7 +405,8 @@ def explain_grouped(
     given = GroupedArguments(a, b, groups, extras=LinearCombination(math=math), dtype=dtype)
     p = problem_of(NAME, s, views, given, of_torch)
     majors = "k" if matrix(a).along(1) else "m", "n" if matrix(b).along(1) else "k"
-    if is_of_warps(p, None, s.form):
+    asked, gpu = (gpu, gpu.chip) if isinstance(gpu, Sm100Groups) else (None, gpu)
+    if is_of_warps(p, asked, s.form):
         p = p._replace(major_a=majors[0], major_b=majors[1])
         gpu, sms = (gpu, 132) if gpu else here()
         base = ListedConfig(base_of(p, s.form, Epilogue(), None, sms))
@@ -402,8 +423,11 @@ def explain_grouped(
         copied.append(("out", out))
     sizes = {n: BITS[p.output if n == "out" else p.element] // 8 for n in ("a", "b", "out")}
     copies = [(n, _elements(x) * sizes[n]) for n, x in copied]
+    begins = "row_groups" in shapes
+    if asked is not None:
+        return _explanation(s, p, gpu, choose_sm100(p, s.form, begins, None, asked), 0.0, (), copies)
     gpu, sms = (gpu, 132) if gpu else here()
-    (t, config), *rest = ranked_grouped(p, s.form, "row_groups" in shapes, None, gpu, sms, others + 1)
+    (t, config), *rest = ranked_grouped(p, s.form, begins, None, gpu, sms, others + 1)
     return _explanation(s, p, gpu, config, t, rest, copies)
 
 

@@ -79,8 +79,9 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.backends import WGMMA, backend_of, capability_named
+from cute_dialect.op.select.backends import UNMEASURED, WGMMA, backend_of, capability_named
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
+from cute_dialect.op.select.grouped import Sm100Groups
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -191,6 +192,12 @@ def explain(
         if capability is not None:
             WGMMA.check_gpu(capability, name)
         return of_gpu(_explained_attention(name, a, b, out, element, more))
+    if function is grouped_mm and not isinstance(a, list) and capability is not None:
+        backend = next((x for x in UNMEASURED if x.has_tensor_memory and x.runs_on(capability)), None)
+        if backend is not None:
+            groups = explain_grouped(a, b, out, more, dtype, math, Sm100Groups(backend.target), others, element)
+            launch = f"{name} needs sm_{WGMMA.chip}, so launch it by op.GroupedGemm with kernel_cc={backend.chip}"
+            return replace(groups, gpu=gpu, status=f"{backend.status}; {launch}")
     if capability is not None and (is_convolution(function) or function in _BY_WGMMA):
         WGMMA.check_gpu(capability, name)
     if is_convolution(function):

@@ -15,6 +15,7 @@ Groups of one matrix (:class:`CutArguments`) are rows, columns, steps of K, or t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
@@ -38,7 +39,7 @@ from cute_dialect.op.problems.pointer_arrays import extents_of, numbers_of, prob
 from cute_dialect.op.pycutlass.arguments import is_of_sums
 from cute_dialect.op.pycutlass.functors import EpilogueFunctor
 from cute_dialect.op.pycutlass.grouped import GemmOperationGrouped, GroupArguments
-from cute_dialect.op.select.backends import WGMMA, selected_cc
+from cute_dialect.op.select.backends import GROUPED_CCS, WGMMA, Backend, selected_cc, unmeasured
 from cute_dialect.op.select.configurations import KernelRequest
 from cute_dialect.op.select.descriptions import (
     MathOperation,
@@ -50,6 +51,7 @@ from cute_dialect.op.select.descriptions import (
     known,
 )
 from cute_dialect.op.select.gemm_dispatch import here
+from cute_dialect.op.select.grouped import Sm100Groups
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.runtime.arrays import stream_of, view_of
 
@@ -83,16 +85,21 @@ class GroupedGemm(Tiled):
         super().__init__()
         self.A, self.B, self.C, self.D = A, B, C, D
         first = [x[0] if isinstance(x, list | tuple) and x else x for x in (A, B, C, D)]
-        self.chip = selected_cc(self.call, chip, kernel_cc)
+        self.chip = selected_cc(self.call, chip, kernel_cc, GROUPED_CCS)
         with named(self.call, "GemmOperationGrouped", "Gemm"):
             # The sm_80 kernels compute lists, because they take arrays of pointers.
-            self._one = Gemm(*first, **types, kernel_cc=80)
+            self._one = Gemm(*first, **types, kernel_cc=self.chip if self._backend else 80)
         self._mode = SchedulerMode.Device
         self.precompute_mode = precompute_mode
         self._operations: dict[object, GemmOperationGrouped] = {}
         self._last: GroupArguments | CutArguments | None = None
 
     # ------------------------------------------------------------------------------------------------- properties
+
+    @property
+    def _backend(self) -> Backend | None:
+        """The backend of a plan for a chip with tensor memory, whose kernels compute groups of one matrix only."""
+        return unmeasured(self.chip)
 
     @property
     def kinds(self) -> Kinds:
@@ -194,7 +201,9 @@ class GroupedGemm(Tiled):
         self._change("epilogue_visitor", value)
 
     def _check_tile(self, td: TileDescription) -> None:
-        if td.kernel is None:
+        if self._backend is not None:
+            self._one.construct(td)
+        elif td.kernel is None:
             self._make(td)
 
     def activations(self) -> list[str]:
@@ -209,8 +218,21 @@ class GroupedGemm(Tiled):
         of_f32 = self.opclass == OpcodeClass.Simt and self.kinds.a.element == "f32"
         return found[:1] if of_f32 else found  # The other rungs support a single layout.
 
+    def requested(self) -> Sm100Groups | TileDescription | None:
+        """Return the kernel that calls with groups of one matrix request, or None for the fastest one."""
+        backend, tile = self._backend, self._tile
+        if backend is not None:
+            m, n = (0, 0) if tile is None else tile.threadblock_shape[:2]
+            return Sm100Groups(backend.target, None if tile is None else (m, n))
+        return tile if tile is not None or WGMMA.is_allowed(self.chip) else self.tile_descriptions()[0]
+
     def _make(self, td: TileDescription, alignments: Sequence[int | None] = (None,) * 3) -> GemmOperationGrouped:
         """Return the operation of a tile.  Raises OpError."""
+        if self._backend is not None:
+            raise UnsupportedError(
+                f"GroupedGemm: kernels of sm_{self.chip} do not read arrays of matrices; pass one matrix and its "
+                "groups (offs, lengths or row_groups), or use kernel_cc=80"
+            )
         a, b, c, d = self.kinds
         given = ((a, alignments[0]), (b, alignments[1]), (c or Type("void", d.layout), alignments[2]))
         A, B, C = (TensorDescription(t.element, t.layout, n or 0) for t, n in given)
@@ -462,7 +484,12 @@ class GroupedGemm(Tiled):
         a, b, _, _ = self._given("GroupedGemm.explain", (A, B, None, None))
         groups = {n: x for n, x in (("offs", offs), ("lengths", lengths), ("row_groups", row_groups)) if x is not None}
         if groups:
-            return explain_grouped(a, b, None, groups, others=others)
+            backend, requested = self._backend, self.requested()
+            gpu = requested if isinstance(requested, Sm100Groups) else ""
+            found = explain_grouped(a, b, None, groups, gpu=gpu, others=others)
+            if backend is None:
+                return found
+            return replace(found, operation=self.call, gpu=backend.target, status=backend.status)
         found, _ = problems_of("GroupedGemm.explain", self.kinds, a, b, None, None, on_cpu=None)
         return explained_list("GroupedGemm", self, found)
 
@@ -594,9 +621,7 @@ def cut_arguments(
     math = {"tf32": "tf32", "f32": _MATH.get(MathOperation(asked.math), "exact")}.get(of_a, "default")
     if of_a == "f32" and asked.element_a == "tf32":
         math = "tf32"
-    tile = plan.tile_description
-    if tile is None and not WGMMA.is_allowed(plan.chip):
-        tile = plan.tile_descriptions()[0]
+    tile = plan.requested()
     sums = "f16" if asked.accumulator == "f16" else None
     c = c if beta != 0.0 else None
     extras = LinearCombination(alpha, beta, c, bias, plan.activation, math=math, accumulator=sums)
@@ -607,7 +632,8 @@ def cut_arguments(
     found = planned(call, given, options.get("device"), stream)
     sizes = ["x".join(map(str, x.shape)) for x in (a, b)]
     problem = f"{' by '.join(sizes)} in {', '.join(groups)}"
-    return CutArguments(call, found.result, found.launches, stream, options, problem, tile, plan.saved)
+    described = plan.tile_description if isinstance(tile, Sm100Groups) else tile
+    return CutArguments(call, found.result, found.launches, stream, options, problem, described, plan.saved)
 
 
 def cut_reference(

@@ -68,7 +68,10 @@ class Backend(NamedTuple):
             (major, minor), where = capability, f"{call}: " if call else ""
             is_plan = call[:1].isupper()
             plan = call.partition(".")[0] if is_plan else PLANS.get(call, "")
-            known = PLAN_CCS.get(plan, KERNEL_CCS) if plan else ()
+            of_plan = (
+                KERNEL_CCS if call == "mm_array" else PLAN_CCS.get(plan, KERNEL_CCS)
+            )  # Lists have no tcgen05 kernels.
+            known = of_plan if plan else ()
             usable = (b.chip for b in (*UNMEASURED, WGMMA, MMA_SYNC) if b.runs_on(capability) and b.chip in known)
             chip = next(usable, None)
             cure = "" if chip is None else f"{'' if is_plan else f'op.{plan} with '}kernel_cc={chip}, or "
@@ -117,9 +120,11 @@ KERNEL_CCS = tuple(sorted({t.number for t in TARGETS.values() if MMA_SYNC.chip <
 """The compute capabilities that every plan can select by ``kernel_cc``."""
 GEMM_CCS = (*KERNEL_CCS, *[b.chip for b in UNMEASURED])
 """The compute capabilities that a plan of single GEMMs can select."""
+GROUPED_CCS = (*KERNEL_CCS, *[b.chip for b in UNMEASURED if b.has_tensor_memory])
+"""The compute capabilities that a plan of grouped GEMMs can select."""
 ATTENTION_CCS = (LATEST.chip, *[b.chip for b in UNMEASURED if b.has_tensor_memory])
 """The compute capabilities that a plan of attention can select."""
-PLAN_CCS = {"Gemm": GEMM_CCS, "Attention": ATTENTION_CCS, "ScaledGemm": ATTENTION_CCS}
+PLAN_CCS = {"Gemm": GEMM_CCS, "GroupedGemm": GROUPED_CCS, "Attention": ATTENTION_CCS, "ScaledGemm": ATTENTION_CCS}
 """Plan -> the compute capabilities that it can select, if they are not those of every plan."""
 PLANS = {
     **dict.fromkeys(("", "mm", "bmm"), "Gemm"),

@@ -6,6 +6,8 @@ so the model adds half a tile of wasted work per group.
 Without wgmma, for f64, exact f32, f32 as three tf32 parts, and mma.sync tiles, a one-block kernel builds a table of the
 groups' GEMMs from the group ends, with the running count of their tiles.  The kernel of pointer-array GEMMs
 (:mod:`cute_dialect.kernels.gemm.pointer_array`) then computes them.  No step waits for the host.
+
+A plan for sm_100 requests a :class:`Sm100Groups`.  Its tile is the one with the lowest static bound.
 """
 
 # Pyright does not infer the types of NumPy's results.
@@ -24,18 +26,22 @@ from cute_dialect.kernels.common.elements import sums_of
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.ampere import AmpereConfig
 from cute_dialect.kernels.gemm.config import BITS, GroupedConfig
+from cute_dialect.kernels.gemm.grouped_sm100 import FORMS, GroupedSm100Config
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import COLUMNS, Base, ListedConfig, ProblemsConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
+from cute_dialect.kernels.gemm.sm100 import ELEMENTS, TILES, Sm100Config
 from cute_dialect.op.arrays.library import Library
 from cute_dialect.op.errors import EpilogueError, UnsupportedError
 from cute_dialect.op.problems.grouped import Shapes
+from cute_dialect.op.select.backends import UNMEASURED
 from cute_dialect.op.select.candidates import TURNS, WHOLE, menu
 from cute_dialect.op.select.configurations import KernelRequest, wanted
 from cute_dialect.op.select.cost_model import COSTS, CostQuery, costs_of, times, work_of
 from cute_dialect.op.select.descriptions import TileDescription
 from cute_dialect.op.select.kernel_choice import Choice, Problem
 from cute_dialect.op.select.mma_sync_model import cut_for
+from cute_dialect.op.select.sm100_model import bound_of_tile
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype
 from cute_dialect.runtime.host_memory import span
 from cute_dialect.runtime.launch_plan import MAX_EXTENT_I32
@@ -134,6 +140,63 @@ def choose_grouped(
     return ranked_grouped(p, form, begins, epilogue, gpu, sms)[0][1]
 
 
+# --------------------------------------------------------------------------------------------------- kernels of sm_100
+
+
+class Sm100Groups(NamedTuple):
+    """A request for the kernels of sm_100."""
+
+    chip: str  # target for which they are compiled
+    tile: tuple[int, int] | None = None  # M and N of the tile, None for the one with the lowest bound
+
+    def check_gpu(self, capability: tuple[int, int], call: str) -> None:
+        """Raise UnsupportedError if a GPU does not run the kernels of a call."""
+        next(b for b in UNMEASURED if b.target == self.chip).check_gpu(capability, call)
+
+
+def choose_sm100(
+    p: Problem, form: str, begins: bool, epilogue: Epilogue | None, asked: Sm100Groups
+) -> GroupedSm100Config:
+    """Return the kernel of sm_100 for groups of this size.  Raises UnsupportedError.
+
+    >>> problem = average(Shapes("m", 8, 8192, 14336, 4096), "bf16", "bf16", ("k", "n"))
+    >>> choose_sm100(problem, "m", False, None, Sm100Groups("sm_100a")).base.tile
+    (256, 256)
+    """
+    number = asked.chip.strip("sm_a")
+    if form not in FORMS:
+        raise UnsupportedError(
+            f"groups of steps of K are not supported on sm_{number}; use kernel_cc=90, or one call for each group"
+        )
+    a, b = p.element.partition("_")[::2]
+    if not {a, b or a} <= {*ELEMENTS}:
+        raise UnsupportedError(
+            f"no grouped kernel of sm_{number} multiplies {p.element}; use {', '.join(ELEMENTS)}, or kernel_cc=90"
+        )
+    if p.sums:
+        raise UnsupportedError(f"accumulation {p.sums!r} is not supported on sm_{number}; use the default")
+    waste = {"m": (0.5, 0), "rows": (0.5, 0), "n": (0, 0.5)}[form]
+
+    def bound(tile: tuple[int, int]) -> float:
+        m, n = (int(x + w * t) for x, w, t in zip((p.m, p.n), waste, tile))
+        return bound_of_tile(tile, p._replace(m=m, n=n), asked.chip)
+
+    tiles = (asked.tile,) if asked.tile is not None else sorted(TILES, key=bound)
+    why = ""
+    for tile in tiles:
+        base = Sm100Config(
+            p.element, p.output, p.major_a, p.major_b, tile, stages=2, epilogue=epilogue or Epilogue(), chip=asked.chip
+        )
+        try:
+            found = GroupedSm100Config(base, form, begins).deepest()
+            found.check()
+        except ValueError as e:
+            why = why or str(e)
+            continue
+        return found
+    raise UnsupportedError(f"no grouped kernel of sm_{number} supports the problem {p.key}: {why}")
+
+
 # ------------------------------------------------------------------------------------------------ kernels without wgmma
 
 
@@ -147,6 +210,8 @@ def is_of_warps(p: Problem, kernel: object, form: str) -> bool:
     wgmma reads operands that are not 16-bit along K only.  Groups of steps of K may begin at any step, but TMA reads
     from multiples of 16 bytes.  So such operands cannot be grouped along K.
     """
+    if isinstance(kernel, Sm100Groups):
+        return False
     if isinstance(kernel, TileDescription) and kernel.kernel is None and kernel.math_instruction is not None:
         return kernel.math_instruction.instruction_shape[0] != 64
     return p.element in ("f32", "f64") or (form == "k" and BITS[p.element] != 16)

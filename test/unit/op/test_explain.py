@@ -100,6 +100,14 @@ def test_other_gpus(gpu: str, element: str, kernel: str, status: str) -> None:
     assert not found.microseconds and not found.bound  # These chips have no measured costs.
 
 
+def test_groups_on_other_gpus() -> None:
+    found = op.explain(op.grouped_mm, (256, 64), (4, 64, 96), offs=(4,), gpu="NVIDIA B200")
+    assert found.kernel.endswith("sm100-grouped-m") and found.gpu == "NVIDIA B200"
+    assert found.status.endswith("grouped_mm needs sm_90, so launch it by op.GroupedGemm with kernel_cc=100")
+    with pytest.raises(op.UnsupportedError, match="groups of steps of K are not supported on sm_110; use kernel_cc=90"):
+        op.explain(op.grouped_mm, (64, 256), (256, 96), offs=(4,), gpu="NVIDIA Thor")
+
+
 def test_batches_on_other_gpus() -> None:
     found = op.explain(op.bmm, (4, 256, 128), (4, 128, 64), bias=(64,), gpu="NVIDIA B200")
     assert found.operation == "bmm" and "-sm100-" in found.kernel and found.problem.matrices == 4
@@ -107,10 +115,7 @@ def test_batches_on_other_gpus() -> None:
 
 ARRAYS = [np.zeros((64, 64), np.float16)] * 2
 REFUSED: dict[str, Callable[[str], object]] = {
-    "op.GroupedGemm with kernel_cc=80, or ": lambda gpu: op.explain(
-        op.grouped_mm, (256, 64), (4, 64, 96), offs=(4,), gpu=gpu
-    ),
-    "op.GroupedGemm with kernel_cc=80, ": lambda gpu: op.explain(op.mm_array, ARRAYS, ARRAYS, gpu=gpu),
+    "op.GroupedGemm with kernel_cc=80, or ": lambda gpu: op.explain(op.mm_array, ARRAYS, ARRAYS, gpu=gpu),
     "op.Conv2dFprop with kernel_cc=80, or ": lambda gpu: op.explain(op.conv2d, (1, 8, 8, 64), (64, 3, 3, 64), gpu=gpu),
     "op.Gemm with kernel_cc=100, or ": lambda gpu: op.explain(op.mm, (128, 64), (64, 128), hook=lambda x: x, gpu=gpu),
     "device": lambda gpu: op.explain(op.linear_cross_entropy, (128, 64), (256, 64), gpu=gpu),
