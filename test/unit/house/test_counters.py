@@ -11,10 +11,10 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 796,
-    "lines": 237_605,
+    "files": 797,
+    "lines": 238_029,
     "# fmt: skip": 922,
-    "Any": 7_030,
+    "Any": 7_026,
     f"functions with {MANY} or more parameters": 126,
 }
 
