@@ -457,8 +457,10 @@ class Evaluator:
         if frame is None or counter.slope <= 0:
             raise NotProved("compares an iteration of a loop that has ended, or that counts down", op)
         terms = counter.loop[0]
+        # Above this position the value is above the bound. A quotient is off by less than 1 from that of the position.
         offset = abs(counter.value - counter.slope * frame.position)
-        need = int((abs(bound) + offset + 1) / counter.slope) + 2
+        offset += counter.slope.denominator > 1
+        need = int((abs(bound) + offset) / Fraction(counter.slope))
         if self.learned.threshold.get(terms, -1) < need:
             self.learned.threshold[terms] = need
             raise Restart

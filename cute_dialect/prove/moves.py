@@ -140,11 +140,8 @@ def settle(s: State) -> None:
             w.tile = 0
         if not w.frames:
             w.env = {}
-        for f in w.frames:
-            at = f.index if f is w.frames[-1] else f.index - 1
-            for slot, last in f.code.last_use.items():
-                if last < at:
-                    w.env.pop(slot, None)
+        for slot in w.unused():
+            w.env.pop(slot, None)
     tickets: dict[tuple[object, ...], list[int]] = {}
     for r in s.facts.records:
         if r.ticket != DONE:

@@ -75,8 +75,8 @@ class Code:
         at: Position of each op.
         slots: Slots of the results.
         args: Slots of the arguments of the block.
-        last_use: Position of the last op that may read a result, by slot. Registers of wgmma are left out: they count
-            as read to the end.
+        last_use: Twice the position of the last op that may read a result or an argument, by slot, and one more if an
+            op inside it reads. Registers of wgmma are left out: they count as read to the end.
     """
 
     def __init__(self, block: Block, ops: list[Operation]) -> None:
@@ -85,6 +85,14 @@ class Code:
         self.slots: tuple[int, ...] = ()
         self.args: tuple[int, ...] = ()
         self.last_use: dict[int, int] = {}
+        self._unused: dict[int, frozenset[int]] = {}
+
+    def unused(self, at: int) -> frozenset[int]:
+        """Return the slots of results and arguments that no op from a position on reads, in units of `last_use`."""
+        got = self._unused.get(at)
+        if got is None:
+            got = self._unused[at] = frozenset(slot for slot, last in self.last_use.items() if last < at)
+        return got
 
 
 class Program:
@@ -220,7 +228,8 @@ class Program:
             results = [r for op in got.ops for r in op.results]
             got.slots = tuple(self.slot(r) for r in results)
             got.args = tuple(self.slot(r) for r in block.args)
-            got.last_use = {self.slot(r): self._last_use(got, r) for r in results if r not in self.pending}
+            own = [v for v in (*block.args, *results) if v not in self.pending]
+            got.last_use = {self.slot(v): self._last_use(got, v) for v in own}
         return got
 
     def _list(self, block: Block) -> list[Operation]:
@@ -244,13 +253,16 @@ class Program:
         return out
 
     def _last_use(self, code: Code, value: SSAValue) -> int:
-        """Return the position of the last op that may read a value, in the code of the block that defines it."""
+        """Return when a value is last read in the code of the block that defines it, see `Code.last_use`."""
         last = -1
         for use in value.uses:
             user: Operation | None = use.operation
             while user is not None and user.parent is not code.block:
                 user = user.parent_op()
-            last = max(last, code.at.get(user, -1) if user is not None else 1 << 30)
+            if user is None:
+                return 1 << 30
+            if user in code.at:
+                last = max(last, 2 * code.at[user] + (user is not use.operation))
         return last
 
     def registers_of(self, op: Operation) -> tuple[SSAValue, ...]:

@@ -59,7 +59,6 @@ class Keys:
         self.machine, self.learned, self.program = machine, machine.learned, machine.program
         self._asks: dict[Operation, frozenset[Terms]] = {}
         self._last: dict[tuple[Code, Terms], int] = {}
-        self._dead: dict[tuple[Code, int], frozenset[int]] = {}
 
     def _asked(self, op: Operation) -> frozenset[Terms]:
         """Return the bases that an op or an op in it compares with a number."""
@@ -227,9 +226,7 @@ class Keys:
             return w.number, "ended", w.waited - slowest
         frames = tuple(self._frame(f, shifts, moved, plain) for f in w.frames)
         env: list[Hashable] = []
-        dead: set[int] = set()
-        for f in w.frames:
-            dead |= self._unused(f.code, f.index if f is w.frames[-1] else f.index - 1)
+        dead = w.unused()
         for v, x in w.env.items():
             if v in dead:
                 continue
@@ -252,13 +249,6 @@ class Keys:
         )
         tile = None if w.is_leaving else w.tile - tiles
         return w.number, frames, frozenset(env), tile, lag, rest, frozenset(w.bulk), frozenset(w.copies)
-
-    def _unused(self, code: Code, at: int) -> frozenset[int]:
-        """Return the slots of results that no op from a position on reads."""
-        got = self._dead.get((code, at))
-        if got is None:
-            got = self._dead[code, at] = frozenset(slot for slot, last in code.last_use.items() if last < at)
-        return got
 
     def _frame(self, f: Frame, shifts: Mapping[Base, int], moved: Moved, plain: Plain) -> Hashable:
         position: Hashable = f.at

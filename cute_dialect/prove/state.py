@@ -137,6 +137,18 @@ class Warp:
             for f in self.frames
         )
 
+    def unused(self) -> frozenset[int]:
+        """Return the slots whose values no later op reads.
+
+        A loop that has to decide whether it goes on still reads its arguments, in the body or as its results. A loop
+        or branch that is executed has read its operands, but ops in it may read the same values.
+        """
+        out: frozenset[int] = frozenset()
+        for f in self.frames:
+            if not f.undecided:
+                out |= f.code.unused(2 * f.index if f is self.frames[-1] else 2 * f.index - 1)
+        return out
+
     def copy(self) -> Warp:
         """Return an independent copy."""
         new = Warp(self.number, self.lanes, self.rank)
