@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
@@ -21,7 +21,7 @@ from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import Restart, Undecided, split
 from cute_dialect.prove.machine import Instruction, Machine
 from cute_dialect.prove.program import Program
-from cute_dialect.prove.search import MOST_RESTARTS, Choice, Found, Keys, deadlock, without_iterations
+from cute_dialect.prove.search import MOST_RESTARTS, Choice, Found, Keys, Visited, deadlock, without_iterations
 from cute_dialect.prove.state import MBarrier, State, Warp
 from cute_dialect.prove.verdict import NotProved, Violation
 
@@ -178,7 +178,8 @@ class Exploration:
         if self.trips is not None:
             machine.learned.modulus.update(dict.fromkeys(machine.learned.loop_bases, 1 << 20))
         nodes: list[tuple[int, Step]] = [(-1, Step())]
-        seen: set[Hashable] = {self.keys.key(first := machine.start())}
+        visited = Visited(machine.pieces)
+        visited.add(self.keys.key(first := machine.start()))
         work = deque([(first, 0)])
         while work:
             s, node = work.popleft()
@@ -186,9 +187,8 @@ class Exploration:
                 for step, child in interleavings(machine, s):
                     choice, key = step.choice, self.keys.key(child)
                     is_long = choice is not None and choice.answer and choice.bound >= (self.trips or choice.bound + 1)
-                    if is_long or key in seen:
+                    if is_long or not visited.add(key):
                         continue
-                    seen.add(key)
                     nodes.append((node, step))
                     work.append((child, len(nodes) - 1))
             except Violation as v:
@@ -198,7 +198,7 @@ class Exploration:
                     self.steps.insert(0, step)
                 choices = [t.choice for t in self.steps if t.choice is not None]
                 return Found(v, choices, s, bool(machine.learned.outer))
-            self.states = len(seen)
+            self.states = visited.count
             if self.states > self.most or time.process_time() > self.deadline:
                 raise NotProved(f"all interleavings have more than {self.states} states", None, "use --engine facts")
         return None

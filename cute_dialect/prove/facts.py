@@ -230,6 +230,31 @@ class Facts:
         """Record an event that only some holders know."""
         self.tokens[token] = known
 
+    def covers(self, other: Facts) -> bool:
+        """Return True if these facts are weaker than others of the same version: nothing is known that they lack.
+
+        A step adds holders if other holders know something, and reports a violation if some do not. So whatever is
+        reported after the other facts is reported after these, too, and the relation holds again after each step.
+        Records that everyone knows never matter to a report. Actors and groups must agree, since steps name them.
+        """
+        if self.written != other.written:
+            return False
+        for mine, theirs in ((self.tokens, other.tokens), (self.fenced, other.fenced)):
+            if mine.keys() != theirs.keys() or any(known & ~theirs[token] for token, known in mine.items()):
+                return False
+        groups: dict[tuple[str, Actor, int, bool], list[tuple[Record, int]]] = {}
+        for r, mask in self.records.items():
+            groups.setdefault((r.kind, r.actor, r.ticket, r.may_be), []).append((r, mask))
+        for r, mask in other.records.items():
+            if r.actor == SETTLED:
+                continue
+            for mine, pieces in groups.get((r.kind, r.actor, r.ticket, r.may_be), ()):
+                if not mine.known & ~r.known and not mine.fenced & ~r.fenced:
+                    mask &= ~pieces
+            if mask:
+                return False
+        return True
+
     def knows(self, token: Hashable, holders: int) -> bool:
         """Return True if one of the holders is ordered after the last event of this name."""
         return bool(self.tokens[self.table.token(token)] & holders)

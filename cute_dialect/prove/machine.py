@@ -692,6 +692,7 @@ class Machine(Evaluator):
         for at, c in w.inits:
             if c in classes:
                 s.mbarriers[at].fenced = True
+                s.facts.fenced.pop(self.table.token(("init", at)), None)  # needed no more
         return True
 
     def _do_fence_proxy(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
@@ -708,8 +709,8 @@ class Machine(Evaluator):
             raise Violation("sync", f"no mbarrier is initialized at {self.place(at)}", op)
         bit = self._bits[w.number, c][0]
         token = self.table.token(("init", at))
-        known, fenced = s.facts.tokens[token], s.facts.fenced[token]
-        if copy and not b.fenced and not fenced & bit:
+        known = s.facts.tokens[token]
+        if copy and not b.fenced and not s.facts.fenced[token] & bit:
             raise Violation(
                 "race", f"a copy signals the mbarrier at {self.place(at)}, but no fence follows its init", op
             )
@@ -1173,16 +1174,16 @@ class Machine(Evaluator):
         p.tokens |= self._known(s, self.sources(w, classes))
         first = next(c for c in classes if self.learned.classes[w.number][c] & 1)
         record = self._record(READ, ("wgmma", group), number)
-        for region in i.once((w.number, a, b), lambda: self._operands_of_wgmma(w, op, a, b)):
-            self.access(s, w, first, record, region, op, "the wgmma")
+        region = i.once((w.number, a, b), lambda: self._operands_of_wgmma(w, op, a, b))
+        self.access(s, w, first, record, region, op, "the wgmma")
         w.env[self.program.slot(op.results[0])] = Accumulator(number, True)
         return True
 
-    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> list[Region]:
-        """Return the regions that a warp's part of a wgmma reads."""
+    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> Region:
+        """Return the region that a warp's part of a wgmma reads."""
         start = w.rank * self.program.window
         parts = wgmma_units(op, a, b, w.number % 4)
-        return [self.region([16 * u + start for u in units], 16, op) for units in parts]
+        return self.region([16 * u + start for units in parts for u in units], 16, op)
 
     def _do_wgmma_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         w.groups = (*w.groups, w.issued)

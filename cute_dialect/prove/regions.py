@@ -42,8 +42,6 @@ class Partition:
     def __init__(self, units: int) -> None:
         self._pieces = [(1 << units) - 1]
         self._splits: list[tuple[int, int]] = []
-        self._numbers: dict[int, int] = {}  # number of a set of units
-        self._known: dict[int, int] = {}  # number of a mask of pieces, at this version
 
     @property
     def version(self) -> int:
@@ -68,7 +66,6 @@ class Partition:
                     self._splits.append((i, len(self._pieces)))
                     self._pieces[i] = common
                     self._pieces.append(piece ^ common)
-                    self._known.clear()
                 out |= 1 << i
         return out
 
@@ -86,10 +83,3 @@ class Partition:
             if mask >> i & 1:
                 out |= piece
         return out
-
-    def number(self, mask: int) -> int:
-        """Return a number that only masks of the same units have, at whatever version."""
-        got = self._known.get(mask)
-        if got is None:
-            got = self._known[mask] = self._numbers.setdefault(self.units(mask), len(self._numbers))
-        return got

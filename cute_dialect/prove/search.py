@@ -18,17 +18,21 @@ from xdsl.ir import Operation
 
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import Restart, Undecided, interval_of, lowest, split
-from cute_dialect.prove.facts import DONE
+from cute_dialect.prove.facts import DONE, Facts
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Code, Program
+from cute_dialect.prove.regions import Partition
 from cute_dialect.prove.state import Frame, State, Warp
 from cute_dialect.prove.values import Accumulator, Base, Counter, Strided, Struct, Terms, Value
 from cute_dialect.prove.verdict import NotProved, Violation
 
+Key: TypeAlias = "tuple[Hashable, Facts]"
 Moved: TypeAlias = "Callable[[Base], Base]"
 Plain: TypeAlias = "Callable[[Value], Hashable]"
 MOST_STATES = 20_000
 MOST_RESTARTS = 500
+_RELATIVE = 1 << 20
+"""Added to the numbers of groups in keys, which are relative to the oldest that matters, so that they are not DONE."""
 MOST_DECIDED = 8
 """Largest number up to which sizes are decided for the whole launch."""
 
@@ -150,8 +154,8 @@ class Keys:
                 self.learned.threshold[terms] = max(self.learned.threshold.get(terms, -1), most - 1)
                 raise Restart
 
-    def key(self, s: State) -> Hashable:
-        """Return the state as a value. Decisions that no warp can ask for again are removed from it."""
+    def key(self, s: State) -> Key:
+        """Return the state as a value, and its facts. Decisions that no warp can ask for again are removed from it."""
         self.machine.refresh(s)
         shifts, tiles = self.shifts(s)
         self._learn_launch(s)
@@ -180,18 +184,14 @@ class Keys:
             (moved(b), tuple(None if x is None else x - shifts.get(b, 0) for x in interval))
             for b, interval in s.decisions.items()
         )
-        records = frozenset(
-            (
-                r.kind,
-                r.actor,
-                self._ticket(s, slowest, r.actor, r.ticket),
-                r.known,
-                r.fenced,
-                r.may_be,
-                self.machine.pieces.number(mask),
-            )
-            for r, mask in s.facts.records.items()
-        )
+        facts = s.facts.copy()
+        facts.records = {}
+        for r, mask in s.facts.records.items():
+            if r.ticket != DONE:
+                r = self.machine.table.record(
+                    r.kind, r.actor, self._ticket(s, slowest, r.actor, r.ticket), r.known, r.fenced, r.may_be
+                )
+            facts.records[r] = facts.records.get(r, 0) | mask
         products = tuple(
             (g, n - slowest[g], p.operands, p.warps, p.tokens)
             for g, found in sorted(s.products.items())
@@ -199,25 +199,13 @@ class Keys:
         )
         named = tuple(sorted((i, b.arrived, b.expected, b.parties, b.before) for i, b in s.named.items()))
         barriers = tuple(sorted((at, b.key()) for at, b in s.mbarriers.items()))
-        return (
-            tuple(warps),
-            decisions,
-            records,
-            frozenset(s.facts.tokens.items()),
-            products,
-            named,
-            barriers,
-            tuple(s.flying),
-            s.pool,
-        )
+        return (tuple(warps), decisions, products, named, barriers, tuple(s.flying), s.pool), facts
 
-    def _ticket(self, s: State, slowest: dict[int, int], actor: tuple[Hashable, ...], ticket: int) -> int | str:
-        if ticket == DONE:
-            return "done"
+    def _ticket(self, s: State, slowest: dict[int, int], actor: tuple[Hashable, ...], ticket: int) -> int:
         if actor[0] == "wgmma":
-            return ticket - slowest[cast("int", actor[1])]
+            return ticket - slowest[cast("int", actor[1])] + _RELATIVE
         w = s.warps[cast("int", actor[1])]
-        return ticket - (w.bulk if actor[0] == "bulk" else w.copies).get(cast("int", actor[2]), 0)
+        return ticket - (w.bulk if actor[0] == "bulk" else w.copies).get(cast("int", actor[2]), 0) + _RELATIVE
 
     def _warp(
         self, w: Warp, slowest: int, shifts: Mapping[Base, int], tiles: int, moved: Moved, plain: Plain
@@ -259,6 +247,27 @@ class Keys:
         return id(f.code), f.index, how, position, f.undecided, static, tuple(map(plain, f.bounds or ()))
 
 
+class Visited:
+    """The keys of states that were visited. A state whose facts are stronger than those of another one adds nothing."""
+
+    def __init__(self, pieces: Partition) -> None:
+        self._pieces, self._facts = pieces, dict[Hashable, list[Facts]]()
+        self.count = 0
+
+    def add(self, key: Key) -> bool:
+        """Add a state. Return False if its facts are covered by those of an equal one."""
+        rest, facts = key
+        known = self._facts.setdefault(rest, [])
+        for earlier in known:
+            if earlier.version != facts.version:
+                earlier.refresh(self._pieces)
+            if earlier.covers(facts):
+                return False
+        known.append(facts)
+        self.count += 1
+        return True
+
+
 class Search:
     """One search for a violation."""
 
@@ -272,7 +281,7 @@ class Search:
     def run(self) -> Found | None:
         """Visit all states. Return the first violation, None if there is none."""
         nodes: list[tuple[int, Choice | None]] = [(-1, None)]
-        seen: set[Hashable] = set()
+        visited = Visited(self.machine.pieces)
         work = [(self.machine.start(), 0)]
         while work:
             s, node = work.pop()
@@ -280,11 +289,9 @@ class Search:
                 self.proceed(s)
                 continue
             except Undecided as question:
-                key = self.keys.key(s)
-                if key in seen:
+                if not visited.add(self.keys.key(s)):
                     continue
-                seen.add(key)
-                self.states = len(seen)
+                self.states = visited.count
                 if self.states > MOST_STATES or (not self.states % 16 and time.process_time() > self.deadline):
                     raise self._unbounded(s) from None
                 for answer in (True, False):
