@@ -279,6 +279,7 @@ def gated(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
 MILLISECONDS = 1_700_000_000_000 + 40_000_000 * torch.arange(S)
 AGES = torch.tensor([2**31 + 5, 2**40])
 ENDS = torch.where(torch.arange(S) % 4 > 0, MILLISECONDS[0] + 100 * torch.arange(S), 2**63 - 1)
+BEGINS = torch.where(torch.arange(S) % 3 > 0, MILLISECONDS[0] + torch.arange(S), -(2**63))
 
 
 def late(score: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -289,6 +290,7 @@ def stamps(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
     near = abs(MILLISECONDS[q_idx] - MILLISECONDS[kv_idx]) < AGES[h]
     shifted = (q_idx * 100 + MILLISECONDS[0] >= ENDS[kv_idx]) ^ (abs(q_idx - AGES[h]) <= AGES[h] - kv_idx)
     moved = (q_idx + MILLISECONDS[0] == kv_idx + (MILLISECONDS[0] - 3)) | (q_idx + MILLISECONDS[0] < ENDS[kv_idx])
+    moved = moved & (q_idx + MILLISECONDS[0] > BEGINS[kv_idx])
     return near & shifted | (KINDS[q_idx].long() * 3_000_000_000 == 0) & moved | (q_idx == kv_idx)
 
 
@@ -405,6 +407,23 @@ def test_graphs_say_what_depends_on_the_query() -> None:
     of, names = nodes(None, lambda b, h, i, j: abs(i - 3 * j) + (1 << 28) < SINCE[h] + j + (1 << 29))
     small = {name: of.is_small(i) for i, name in enumerate(names) if of.is_integer(i)}
     assert small["row"] and small["abs"] is small["element"] is False
+
+
+def test_integers_of_64_bits_have_two_words() -> None:
+    """Values of a query or a key have at most three words in shared memory, or one with heads above 128."""
+    of = trace_scores("flex_attention", lines, stamps).graph
+    assert of is not None
+    wide = [i for i, n in enumerate(of.graph.nodes) if n.op == "element" and of.is_wide(i)]
+    for head, most in ((128, 3), (192, 1)):
+        c = default_backward_config(head=head)._replace(functions=of)
+        for words, index in ((c.query_reads, "row"), (c.key_reads, "column")):
+            assert len(words) <= most and {node for node, _ in words} <= set(of.read_along(index))
+            for node in {node for node, _ in words}:
+                assert [word for n, word in words if n == node] == [0, 1][: 2 if node in wide else 1]
+    narrow = trace_scores("flex_attention", None, lambda b, h, i, j: (MILLISECONDS[i].int() == j) & (i < 2**31)).graph
+    assert narrow is not None
+    of_ops = {n.op: narrow.is_wide(i) for i, n in enumerate(narrow.graph.nodes)}
+    assert of_ops["element"] and of_ops["constant"] and not of_ops["cast"] and not of_ops["row"]
 
 
 def test_tiles_of_a_block_mask_have_blocks_of_their_own() -> None:
