@@ -104,7 +104,7 @@ def run(gemm: Gemm, text: str = "", change: int = 0) -> tuple[np.ndarray, np.nda
     return out.astype(np.float64), -wanted if gemm.negate else wanted
 
 
-@pytest.mark.sample("two tiles", "tf32", "8 bits")
+@pytest.mark.sample("one step", "tf32", "8 bits")
 @pytest.mark.parametrize("case", CASES)
 def test_products_are_exact(case: str) -> None:
     """The metadata of the kernel are arranged by the formula of the PTX ISA, not by the layout of the atom."""
@@ -149,6 +149,29 @@ def test_faults(old: str, new: str, change: int, message: str) -> None:
     kept = sparse(np.random.default_rng(128 + 16 + 32), "bf16", 128, 32)[2][0, 0]
     with pytest.raises(InterpError, match=re.escape(message)):
         run(SMALL, text.replace(old, new) if old else text, -int(kept) if change else 0)
+
+
+SYNCHRONIZATION = re.compile(
+    r"arch\.(mbarrier_(wait|init)|tcgen05_(fence|commit)|tmem_(wait|dealloc|alloc)|barrier\(\)|fence_)"
+)
+LINES = [i for i, line in enumerate(SMALL.text().splitlines()) if SYNCHRONIZATION.search(line)]
+SPARE = {LINES[1], LINES[6], LINES[-2]}
+"""Fences next to allocation and deallocation, which are synchronous, and one for the barriers of other blocks."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", LINES)
+def test_every_synchronization_is_needed(line: int) -> None:
+    """This includes the wait for the stores of the metadata."""
+    lines = SMALL.text().splitlines()
+    text = "\n".join(lines[:line] + lines[line + 1 :])
+    if line in SPARE:
+        assert "fence" in lines[line]
+        got, wanted = run(SMALL, text)
+        np.testing.assert_array_equal(got, wanted)
+        return
+    with pytest.raises(InterpError):
+        run(SMALL, text)
 
 
 @pytest.mark.slow
