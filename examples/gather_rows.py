@@ -11,7 +11,7 @@ assembled for sm_100a and interpreted; it has never run on the chip.
 # RUN: %python %s | FileCheck %s
 # CHECK-COUNT-4: correct
 # RUN: not %python %s --bug missing-bytes 2>&1 | FileCheck %s --check-prefix=BYTES
-# BYTES: phase 0 completes while 4096 bytes of copies that signal it are in flight
+# BYTES: phase 0 completes while 2048 bytes of copies that signal it are in flight
 # RUN: not %python %s --bug same-row 2>&1 | FileCheck %s --check-prefix=SAME
 # SAME: a scatter4 store writes row {{[0-9]+}} twice
 

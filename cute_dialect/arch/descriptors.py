@@ -510,7 +510,10 @@ def derive_48_bytes(layout: Layout, pointer_swizzle: Swizzle | None = None) -> M
     """
     if pointer_swizzle is not None and pointer_swizzle.bits:
         raise DescriptorError("expected a tile without a swizzle for K of 96", "swizzle")
-    x, k = (product(mode.shape) for mode in layout_modes(layout))
+    modes = layout_modes(layout)
+    if len(modes) != 2:
+        raise DescriptorError(f"expected a layout of rank 2 (X,K), got {layout}")
+    x, k = (product(mode.shape) for mode in modes)
     if k != 48 or not isinstance(x, int):
         raise DescriptorError(f"expected 48 bytes, got {k} in {layout}", "K")
     first = compose(layout, raw_layout((x, 32), (1, x)))

@@ -1,7 +1,7 @@
 // Errors of the MMA of tensor memory with block scales, and of the copy of scale factors.
 // RUN: cute-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{an MMA with block scales cannot have A = tmem; A must be in shared memory, both operands k-major, and saturate is not available}}
+// expected-error @below {{an MMA with block scales cannot have A = tmem; A must be in shared memory, both operands k-major, and saturate and ws are not available}}
 func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x64x32, (f32,f8E4M3FN,f8E4M3FN,f32), A = tmem, kind = mxf8f6f4>)
 
 // -----
@@ -222,7 +222,20 @@ func.func private @f(!cute_nvgpu.atom.tcgen05_mma<128x24x96, (f32,f4E2M1FN,f4E2M
 
 !d = !cute.memref<f32, tmem, "((128,64)):((65536,1))">
 !a = !cute.memref<f4E2M1FN, smem, align<1024>, "((((8,16),(32,3)))):((((32,256),(1,4096))))">
-!b = !cute.memref<f4E2M1FN, smem, align<1024>, "((((8,8),(32,3)))):((((32,256),(1,2048))))">
+!b = !cute.memref<f4E2M1FN, smem, align<1024>, "(((8,8),(32,3))):(((32,256),(1,2048)))">
+!s = !cute.memref<f8E8M0FNU, tmem, align<16>, "(((32,4),3)):(((262144,4),1))">
+!mma = !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>
+func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %s: !s) {
+  // expected-error @below {{has no matrix descriptor: expected a layout of rank 2 (X,K), got (((8,16),(16,3))):(((16,128),(1,2048)))}}
+  cute.scaled_gemm(%m, %d, %a, %b, %s, %s) : (!mma, !d, !a, !b, !s, !s) -> ()
+  return
+}
+
+// -----
+
+!d = !cute.memref<f32, tmem, "((128,64)):((65536,1))">
+!a = !cute.memref<f4E2M1FN, smem, align<1024>, "(((8,16),(32,3))):(((32,256),(1,4096)))">
+!b = !cute.memref<f4E2M1FN, smem, align<1024>, "(((8,8),(32,3))):(((32,256),(1,2048)))">
 !s = !cute.memref<f8E8M0FNU, tmem, align<16>, "(((32,4),3)):(((262144,4),1))">
 !mma = !cute_nvgpu.atom.tcgen05_mma<128x64x96, (f32,f4E2M1FN,f4E2M1FN,f32), kind = mxf4>
 func.func @f(%m: !mma, %d: !d, %a: !a, %b: !b, %s: !s) {

@@ -48,8 +48,12 @@ def recursive(x: cute.Tensor, y: cute.Tensor):
     y[0] = down(cute.arch.thread_idx().x)
 
 @cute.jit
-def run(x: cute.Tensor, y: cute.Tensor, which: cute.Constexpr, block: cute.Constexpr = 128):
-    which(x, y).launch(grid=1, block=block)
+def run(x: cute.Tensor, y: cute.Tensor, which: cute.Constexpr):
+    which(x, y).launch(grid=1, block=128)
+
+@cute.jit
+def run_blocks(x: cute.Tensor, y: cute.Tensor, block: cute.Int32):
+    outside(x, y).launch(grid=1, block=block)
 
 x, y = np.zeros(128, "f4"), np.zeros(128, "f4")
 a, b = np.ones((4, 4), "f2"), np.ones((5, 4), "f2")
@@ -60,7 +64,7 @@ WRONG = {
     "bounds": ('run(x, y, outside, device="cpu", checks=("oob",))', "out-of-bounds write of tensor 'y'"),
     "python": ('run(x, y, attribute, device="cpu")', "no attribute 'foo'"),
     "lowering": ('run(x, y, alignment, device="cpu")', "the atom moves 128 bits at a time"),
-    "launch": ('run(x, y, outside, 5000, device="cpu")', "block (5000, 1, 1)"),
+    "launch": ('run_blocks(x, y, 5000, device="cpu")', "block (5000, 1, 1)"),
     "recursion": ('run(x, y, recursive, device="cpu")', "recurses without end"),
     "folder": ('cute.load("no such folder")', "is not a compiled module"),
     "keyword": ('op.mm(a, a, devise="cpu")', "did you mean 'device'?"),
@@ -73,7 +77,7 @@ WRONG = {
         "composition",
     ),
     "text": ("from cute_dialect.pipelines import compile; compile('module { cute.nothing }')", "nothing"),
-    "method": ("class A:\n    def f(self): run(x, y, outside, 5000, device='cpu')\nA().f()", "block (5000, 1, 1)"),
+    "method": ("class A:\n    def f(self): run_blocks(x, y, 5000, device='cpu')\nA().f()", "block (5000, 1, 1)"),
 }
 
 RECURSION = pytest.param("recursion", marks=pytest.mark.slow)

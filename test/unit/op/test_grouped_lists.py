@@ -341,7 +341,7 @@ def test_errors_of_plans() -> None:
         (lambda: op.GroupedGemm(element="f16", layout="row", kernel_cc=70), op.UnsupportedError,
          "GroupedGemm: kernel_cc=70 is not supported"),
         (lambda: op.GroupedGemm(element="f16", layout="row", kernel_cc=120), op.UnsupportedError,
-         "GroupedGemm: kernel_cc=120 is not supported; use 80, 86, 87, 88, 89 or 90"),
+         "GroupedGemm: kernel_cc=120 is not supported; use 80, 86, 87, 88, 89, 90, 100, 103 or 110"),
         (lambda: op.GroupedGemm(element="f16", layout="row", precompute_mode="both"), op.UnsupportedError,
          "precompute_mode"),
         (lambda: plan.run(device="cpu"), op.UnsupportedError, "GroupedGemm.run: A is missing"),
