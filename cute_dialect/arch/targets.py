@@ -300,6 +300,9 @@ def lacking(target: Target, what: str, needs: Needs) -> str | None:
     return None
 
 
+LOAD_REDUCTIONS = "sm_103f|sm_110f"
+"""Requirement of the loads of tensor memory that also reduce the columns of a lane."""
+
 INSTRUCTIONS: Mapping[str, Needs] = {
     "barrier.cluster": Needs("sm_90", "7.8"),
     "bulk": Needs("sm_90", "8.0"),
@@ -346,7 +349,8 @@ INSTRUCTIONS: Mapping[str, Needs] = {
     "tanh.approx": Needs("sm_75", "7.0"),
     "tcgen05": Needs(TCGEN05, "8.6"),
     "tmem": Needs(TCGEN05, "8.6"),
-    "tcgen05.ld.red": Needs("sm_103f|sm_110f", "8.8"),
+    "tcgen05.ld.red": Needs(LOAD_REDUCTIONS, "8.8"),
+    "tmem.load.red": Needs(LOAD_REDUCTIONS, "8.8"),
     "tcgen05.shift": Needs("sm_100a|sm_103a|sm_110a", "8.6"),
     "tensormap.replace": Needs(f"sm_90a|{BLACKWELL}", "8.3"),
     "tma": Needs("sm_90", "8.0"),

@@ -140,6 +140,41 @@ def window(shape: str, n: int, bits: int, packed: bool = False) -> Layout:
     return raw_layout((columns * column, held.lanes), (1, lane))
 
 
+REDUCED_SHAPES = ("32x32b", "16x32bx2")
+"""The shapes of ``tcgen05.ld.red``, which also reduces the columns that a thread loads."""
+REDUCED_TYPES = {"f32": "f32", "i32": "s32", "ui32": "u32"}
+"""Element type -> the type of a reduction in PTX."""
+
+
+def load_reduction(shape: str, n: int, reduction: str, element: str) -> str:
+    """Return the PTX name of a load that also reduces the columns that a thread loads.
+
+    Args:
+        shape: a key of ``SHAPES``.
+        n: number of repetitions, a power of two.
+        reduction: "min" or "max", for f32 with ".abs" (of absolute values) and ".NaN" (a NaN is the result).
+        element: type of the elements.
+
+    Raises:
+        AtomError: there is no such instruction.
+
+    >>> load_reduction("32x32b", 32, "max.abs", "f32")
+    'tcgen05.ld.red.sync.aligned.32x32b.x32.max.abs.f32'
+    """
+    operation, *modifiers = reduction.split(".")
+    if operation not in ("min", "max"):
+        raise AtomError(f"{operation} is not a reduction of a load; use min or max")
+    if shape not in REDUCED_SHAPES or n < 2:
+        raise AtomError(
+            f"{shape} with x{n} has no load with a reduction; use {' or '.join(REDUCED_SHAPES)}, with x2 or more"
+        )
+    if element not in REDUCED_TYPES:
+        raise AtomError(f"a load cannot reduce {element}; use one of {', '.join(REDUCED_TYPES)}")
+    if modifiers and element != "f32":
+        raise AtomError(f"abs and nan need elements of f32, got {element}")
+    return f"tcgen05.ld.red.sync.aligned.{shape}.x{n}.{reduction}.{REDUCED_TYPES[element]}"
+
+
 def tmem_atom(direction: str, shape: str, n: int, packed: bool = False) -> CopyAtom:
     """Find the load or the store of tensor memory of a shape and a number of repetitions.
 

@@ -150,7 +150,6 @@ _ULTRA = "is an MMA of sm_103 with K = 96, which is not supported"
 _HELPER = "is a helper for Blackwell that is not provided"
 _TENSOR_MEMORY = {
     **dict.fromkeys(("SM103MmaMXF4Op", "SM103MmaMXF4NVF4Op"), _ULTRA),
-    **dict.fromkeys(("LdRed32x32bOp", "LdRed16x32bx2Op", "TmemLoadRedOp"), "is tcgen05.ld.red, which is not supported"),
     **dict.fromkeys(("make_umma_smem_desc", "get_tmem_copy_properties", "is_tmem_load", "is_tmem_store"), _HELPER),
 }
 _HELPERS = ("get_smem_layout_atom_ab",)

@@ -133,7 +133,9 @@ _TMEM = Family(
     ops={
         "tmem": (
             "cute.make_tmem_copy",
-            *_arch(*(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "dealloc", "wait"))),
+            *_arch(
+                *(f"tmem_{n}" for n in ("alloc", "relinquish", "pointer", "address", "dealloc", "wait", "load_red"))
+            ),
             *_TMEM_COPY_OPS,
         )
     },

@@ -26,7 +26,9 @@ from xdsl.irdl import irdl_attr_definition, operand_def, prop_def, result_def, t
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
 
+from cute_dialect.algebra.evaluation import size
 from cute_dialect.algebra.layout import coalesce, make_layout
 from cute_dialect.algebra.leaf import AlgebraError, divisibility
 from cute_dialect.algebra.tiled_copy import make_cotiled_layout
@@ -34,7 +36,7 @@ from cute_dialect.algebra.trees import is_static, leaves
 from cute_dialect.algebra.values import Layout, layout_modes, raw_layout
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05
-from cute_dialect.arch.tmem import ALLOCATIONS, SHAPES, strides, tmem_atom, window
+from cute_dialect.arch.tmem import ALLOCATIONS, SHAPES, load_reduction, strides, tmem_atom, window
 from cute_dialect.cute_nvgpu.instruction_copy import CopyInstructionOp, InstructionCopyType, Pieces, parse_element
 from cute_dialect.cute_nvgpu.sync import Number, Row, Words, op_class
 from cute_dialect.dialect.atom_types import TiledCopy, TiledCopyType, verify_tiled_copy
@@ -136,12 +138,14 @@ class TmemCopy(NamedTuple):
         shape: shape of the instruction, such as ``32x32b``.
         repetitions: number of repetitions of the shape along the columns.
         packed: two 16-bit elements of consecutive columns are one register.
+        reduction: the reduction of a load over the columns of a thread, such as "max" or "min.abs.NaN"; else "".
     """
 
     element: Attribute
     shape: str
     repetitions: int
     packed: bool = False
+    reduction: str = ""
 
 
 class TmemAtomType(InstructionCopyType):
@@ -172,19 +176,24 @@ class TmemCopyType(Data[TmemCopy], TmemAtomType):
             shape = f"{parser.parse_integer(allow_boolean=False, allow_negative=False)}{parser.parse_identifier()}"
             parser.parse_punctuation(",")
             times = parser.parse_identifier(" number of repetitions, such as x32")
-            packed = False
+            packed, reduction = False, ""
             if parser.parse_optional_punctuation(",") is not None:
-                parser.parse_keyword(cls.PACKED)
-                packed = True
+                if cls.DIRECTION == "load" and parser.parse_optional_keyword("red"):
+                    reduction = _parse_reduction(parser)
+                else:
+                    parser.parse_keyword(cls.PACKED)
+                    packed = True
             if not (times.startswith("x") and times[1:].isdigit()):
                 parser.raise_error(f"'{times}' is not a number of repetitions; write one such as x32", at, parser.pos)
             if packed and bits != 16:
                 parser.raise_error(f"{cls.PACKED} needs elements of 16 bits, got {element}", start, parser.pos)
             if bits < 16:
                 parser.raise_error(f"the element {element} has {bits} bits; use one of 16 or 32", start, parser.pos)
-            key = TmemCopy(element, shape, int(times[1:]), packed)
+            key = TmemCopy(element, shape, int(times[1:]), packed, reduction)
             try:
                 _row(cls.DIRECTION, key)
+                if reduction:
+                    load_reduction(shape, key.repetitions, reduction, str(element))
             except AtomError as e:
                 parser.raise_error(str(e), at, parser.pos)
         return key
@@ -193,13 +202,21 @@ class TmemCopyType(Data[TmemCopy], TmemAtomType):
         printer.print_string("<")
         printer.print_attribute(self.data.element)
         packed = f", {self.PACKED}" if self.data.packed else ""
-        printer.print_string(f", {self.data.shape}, x{self.data.repetitions}{packed}>")
+        operation, *modifiers = self.data.reduction.split(".")
+        reduced = f", red = {', '.join([operation, *map(str.lower, modifiers)])}" if operation else ""
+        printer.print_string(f", {self.data.shape}, x{self.data.repetitions}{packed}{reduced}>")
 
     @property
     def element(self) -> Attribute:
         return self.data.element
 
+    def check_copy(self, operand_types: Sequence[Attribute]) -> None:
+        if self.data.reduction:
+            raise AlgebraError(f"a copy has no operand for the reduction of {self}; use cute_nvgpu.arch.tmem_load_red")
+        super().check_copy(operand_types)
+
     def row(self) -> CopyAtom:
+        """Return the row of the instruction, for a reduction that of the plain load with the same registers."""
         return _row(self.DIRECTION, self.data)
 
     def window(self) -> Layout:
@@ -230,16 +247,32 @@ class TmemCopyType(Data[TmemCopy], TmemAtomType):
                     )
 
 
+def _parse_reduction(parser: AttrParser) -> str:
+    """Parse ``= min|max [, abs] [, nan]`` and return the modifiers of PTX."""
+    parser.parse_punctuation("=")
+    found = parser.parse_identifier(" reduction, min or max")
+    if parser.parse_optional_punctuation(",") is not None:
+        if parser.parse_optional_keyword("abs"):
+            found += ".abs"
+            if parser.parse_optional_punctuation(",") is None:
+                return found
+        parser.parse_keyword("nan")
+        found += ".NaN"
+    return found
+
+
 def _row(direction: str, key: TmemCopy) -> CopyAtom:
     return tmem_atom(direction, key.shape, key.repetitions, key.packed)
 
 
 @irdl_attr_definition
 class TmemLoadType(TmemCopyType):
-    """``!cute_nvgpu.atom.tmem_load<T, SHAPE, xN [, pack]>``: ``tcgen05.ld``, executed by a warp.
+    """``!cute_nvgpu.atom.tmem_load<T, SHAPE, xN [, pack]>``: ``tcgen05.ld``, executed by a warp. With ``red = min|max
+    [, abs] [, nan]`` in place of ``pack`` it is ``tcgen05.ld.red`` (sm_103, sm_110).
 
     SHAPE is 32x32b, 16x64b, 16x128b, 16x256b or 16x32bx2. ``pack`` loads 16-bit elements, one per column, into the
-    halves of registers.
+    halves of registers. ``red`` needs 32x32b or 16x32bx2, at least x2, and f32, i32 or ui32; ``abs`` and ``nan`` are
+    for f32.
     """
 
     name = "cute_nvgpu.atom.tmem_load"
@@ -273,6 +306,44 @@ class TmemLoadOp(CopyInstructionOp):
 
     name = "cute_nvgpu.arch.tmem_load"
     atom = prop_def(TmemLoadType)
+
+    def verify_(self) -> None:
+        super().verify_()
+        if self.atom.data.reduction:
+            raise VerifyException(f"'{self.name}' op {self.atom} has a reduction; use cute_nvgpu.arch.tmem_load_red")
+
+
+@cute_op
+class TmemLoadRedOp(CopyInstructionOp):
+    """Issues one ``tcgen05.ld.red`` of a warp: a load that also reduces the values of each thread to ``%red``. The
+    registers hold the values after ``tmem_wait``.
+
+    Syntax: ``cute_nvgpu.arch.tmem_load_red(%tmem, %rmem, %red) {atom = ATOM} : (T, R, R1) -> ()``
+
+    A NaN is ignored, unless the atom has ``nan``; then it is the result.
+
+    Example:
+        cute_nvgpu.arch.tmem_load_red(%t, %r, %m) {atom = !cute_nvgpu.atom.tmem_load<f32, 32x32b, x8, red = max>} : (!cute.memref<f32, tmem, "(8,32):(1,65536)">, !cute.memref<f32, rmem, "8:1">, !cute.memref<f32, rmem, "1:0">) -> ()
+    """  # noqa: E501
+
+    name = "cute_nvgpu.arch.tmem_load_red"
+    MOST: ClassVar[int] = 3
+    source = operand_def(MemRefType)
+    destination = operand_def(MemRefType)
+    reduced = operand_def(MemRefType)
+    atom = prop_def(TmemLoadType)
+
+    def verify_(self) -> None:
+        super().verify_()
+        atom, reduced = self.atom, self.operand_types[2]
+        assert isinstance(atom, TmemLoadType) and isinstance(reduced, MemRefType)
+        if not atom.data.reduction:
+            raise VerifyException(f"'{self.name}' op {atom} has no reduction; write one such as red = max")
+        if reduced.space != AddressSpace.rmem or reduced.element != atom.element or size(reduced.layout) != 1:
+            raise VerifyException(
+                f"'{self.name}' op operand #2 must be one {atom.element} in registers, got {reduced}; use "
+                f'!cute.memref<{atom.element}, rmem, "1:0">'
+            )
 
 
 @cute_op

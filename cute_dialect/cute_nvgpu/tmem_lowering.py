@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from xdsl.dialects.builtin import VectorType, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.arch.tmem import load_reduction
 from cute_dialect.cute_nvgpu.instruction_copy_lowering import copy_atom
 from cute_dialect.cute_nvgpu.sync import ArchOp
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
@@ -20,7 +21,7 @@ from cute_dialect.ir.editing import make_op
 from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.fragments import Member
 from cute_dialect.passes.lowering.packed import as_type, read_packed, value_offsets
-from cute_dialect.passes.lowering.types import pointer
+from cute_dialect.passes.lowering.types import pointer, struct
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
 from cute_dialect.upstream import llvm
@@ -104,6 +105,33 @@ def _load(low: Lowering, op: Operation) -> None:
         low.registers.write(view, o, Member(loaded, i // per, i % per, per))
 
 
+def _load_red(low: Lowering, op: Operation) -> None:
+    """Lower a load with a reduction, which has no intrinsic, to inline PTX. All results are 32-bit registers."""
+    atom = copy_atom(op)
+    assert isinstance(atom, TmemCopyType)
+    _, values, reduced = op.operands
+    views = [low.views.get(tensor) for tensor in (values, reduced)]
+    if None in views:
+        raise PassError(
+            "the results of tmem_load_red must stay in registers, but a tensor had to be placed in local memory", op
+        )
+    key = atom.data
+    n = key.repetitions
+    name = load_reduction(key.shape, n, key.reduction, str(key.element))
+    registers, split = ", ".join(f"${i}" for i in range(n)), f", {n}" if key.shape == "16x32bx2" else ""
+    text = f"{name} {{{registers}}}, ${n}, [${n + 1}]{split};"
+    address = low.build.emit(make_op(llvm.OPS["ptrtoint"], [tmem_address(low, op.operands[0])], [i32]))
+    constraints = ",".join([*["=r"] * (n + 1), "r"])
+    made = low.build.emit(
+        llvm.InlineAsmOp(text, constraints, [address], struct([i32] * (n + 1)), has_side_effects=True)
+    )
+    held = values.type
+    assert isinstance(held, MemRefType)
+    for i, o in enumerate(value_offsets(held)):
+        low.registers.write(views[0], o, Member(made, i, 0, 1))  # type: ignore[arg-type]
+    low.registers.write(views[1], 0, Member(made, n, 0, 1))  # type: ignore[arg-type]
+
+
 def _store(low: Lowering, op: Operation) -> None:
     name, split, packed, t = _parts(low, op)
     words = read_packed(low, op.operands[0])
@@ -121,6 +149,7 @@ TO_ARCH: Mapping[str, Callable[[Operation], None]] = {"cute.make_tmem_copy": _ke
 TO_BASE: Mapping[str, Handler] = {
     **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},
     "cute_nvgpu.arch.tmem_load": _load,
+    "cute_nvgpu.arch.tmem_load_red": _load_red,
     "cute_nvgpu.arch.tmem_store": _store,
 }
 """Op name -> lowering function."""

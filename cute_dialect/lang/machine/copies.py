@@ -6,6 +6,8 @@ A tiled copy distributes a copy atom over threads and values.  Its slice is one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cute_dialect.algebra.compose import compose
@@ -29,7 +31,7 @@ from cute_dialect.lang.values.indexing import check_access, check_thread
 from cute_dialect.lang.values.int_tuples import to_ssa
 from cute_dialect.lang.values.layouts import Layout
 from cute_dialect.lang.values.numeric import as_number
-from cute_dialect.lang.values.tensors import Tensor
+from cute_dialect.lang.values.tensors import Tensor, make_tensor
 from cute_dialect.lang.values.tuple_functions import group_modes
 from cute_dialect.spaces import AddressSpace
 
@@ -371,7 +373,7 @@ def _state_of(atom: CopyAtom, tma_bar_ptr: Any, mcast_mask: Any, cache_policy: A
 def copy(
     atom: CopyAtom | TiledCopy,
     src: Tensor,
-    dst: Tensor,
+    dst: Tensor | tuple[Tensor, Tensor],
     *,
     pred: Tensor | None = None,
     thread: Int | None = None,
@@ -393,7 +395,7 @@ def copy(
     Args:
         atom: the copy atom or tiled copy. A ``CopyUniversalOp`` without a width copies tensors of any element type.
         src: the source tensor.
-        dst: the destination tensor.
+        dst: the destination tensor; for a load with a reduction, the values and the results of the reduction.
         pred: a register tensor of Boolean with one flag per element, or per access if mode 0 has stride 0 or size 1.
         thread: the thread index, if ``src`` and ``dst`` are whole tiles of a tiled copy.
         tma_bar_ptr: the mbarrier that counts the bytes of a TMA load.
@@ -412,6 +414,9 @@ def copy(
 
     tracer = in_kernel(what)
     check_target(found.op.name, found.op.chip)
+    if getattr(found.op, "reduces", False):
+        load_and_reduce(found, src, dst, what)
+        return
     source, destination = tensor_operand(src, what, "source"), tensor_operand(dst, what, "destination")
     found = _of_elements(found, source, destination)
     state = _state_of(found, tma_bar_ptr, mcast_mask, cache_policy, what)
@@ -445,6 +450,33 @@ def copy(
         _refuse_copy(what, e, source, destination)
     if source.memspace == AddressSpace.tmem:
         emit_machine("tmem_wait", what=what, kind="load")
+
+
+def load_and_reduce(atom: CopyAtom, src: Tensor, dst: object, what: str) -> None:
+    """Load tensor memory, one instruction at a time, with the reduction of each; then wait for the loads."""
+    if not isinstance(dst, tuple | list) or len(dst) != 2:
+        raise KernelTypeError(
+            "F254", f"{what}: dst must be a tuple of the values and the results of the reduction, got {dst!r}"
+        )
+    source = tensor_operand(src, what, "source")
+    values, results = (tensor_operand(x, what, name) for x, name in zip(dst, ("values", "results")))
+    modes = len(layout_modes(source.payload)) - 1
+    counts = [int(size(mode)) for mode in layout_modes(source.payload)[1:]]
+    if int(size(results.shape_payload)) != prod(counts):
+        raise KernelTypeError(
+            "F254",
+            f"{what}: the results of the reduction must have one element per instruction, {prod(counts)}, got "
+            f"{results!r}",
+        )
+    for number, at in enumerate(product(*(range(n) for n in reversed(counts)))):
+        where = (None, *reversed(at)) if modes else None
+        result = make_tensor(results.iterator + evaluate(number, results.payload), raw_layout(1, 0))
+        operands = [source[where].ssa, values[where].ssa, result.ssa]
+        try:
+            current().op("cute_nvgpu.arch.tmem_load_red", operands, None, {"atom": atom.type})
+        except LayoutError as e:
+            _refuse_copy(what, e, source, values)
+    emit_machine("tmem_wait", what=what, kind="load")
 
 
 def _of_elements(atom: CopyAtom, source: Tensor, destination: Tensor) -> CopyAtom:

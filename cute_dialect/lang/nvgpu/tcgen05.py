@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from cute_dialect.arch.targets import TCGEN05
+from cute_dialect.arch.targets import LOAD_REDUCTIONS, TCGEN05
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
 from cute_dialect.lang.machine.tensor_memory import CtaGroup as CtaGroup
 from cute_dialect.lang.machine.tensor_memory import commit as commit
@@ -36,7 +36,7 @@ from cute_dialect.lang.machine.wgmma import make_smem_layout_atom as make_smem_l
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
 from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import Float4E2M1FN, Float8E4M3FN, Float32, Int32, TFloat32
+from cute_dialect.lang.values.dtypes import Float4E2M1FN, Float8E4M3FN, Float32, Int32, TFloat32, Uint32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
@@ -59,6 +59,8 @@ __all__ = [
     "Ld16x128bOp",
     "Ld16x256bOp",
     "Ld32x32bOp",
+    "LdRed16x32bx2Op",
+    "LdRed32x32bOp",
     "MmaF8F6F4Op",
     "MmaF16BF16Op",
     "MmaI8Op",
@@ -79,6 +81,7 @@ __all__ = [
     "St16x128bOp",
     "St16x256bOp",
     "St32x32bOp",
+    "TmemLoadRedOp",
     "Unpack",
     "commit",
     "fence_after_thread_sync",
@@ -430,6 +433,33 @@ class _Store(CopyOp):
         return _copy_text(self, "store", dtype, "unpack" if packed else "")
 
 
+class TmemLoadRedOp(Enum):
+    """Reductions of :class:`LdRed32x32bOp`: MAX, MIN, and of the absolute values MAXABS and MINABS (Float32)."""
+
+    MAX, MIN, MAXABS, MINABS = "max", "min", "max, abs", "min, abs"
+
+
+@dataclass(frozen=True)
+class _LoadReduce(_Load):
+    redOp: TmemLoadRedOp = TmemLoadRedOp.MAX
+    nan: bool = False
+    chip: ClassVar[str] = LOAD_REDUCTIONS
+    reduces: ClassVar[bool] = True
+
+    def atom_text(self, dtype: type[Numeric], bits: int | None) -> str:
+        if self.pack is not Pack.NONE:
+            raise KernelTypeError("F250", f"tcgen05.{self.name}: a load with a reduction has no pack; use Pack.NONE")
+        if not isinstance(self.redOp, TmemLoadRedOp):
+            raise KernelTypeError(
+                "F250", f"tcgen05.{self.name}: redOp must be a tcgen05.TmemLoadRedOp, got {self.redOp!r}"
+            )
+        if dtype is Uint32:  # Memory has no signedness, so the reduction would be that of Int32.
+            raise KernelTypeError(
+                "F250", f"tcgen05.{self.name}: reduces Float32 and Int32, got Uint32; use cute.recast_tensor"
+            )
+        return _copy_text(self, "load", dtype, f"red = {self.redOp.value}{', nan' if self.nan else ''}")
+
+
 def _copy_text(op: _Load | _Store, direction: str, dtype: type[Numeric], option: str) -> str:
     if not isinstance(op.repeat, Repetition):
         raise KernelTypeError("F250", f"tcgen05.{op.name}: repeat must be a tcgen05.Repetition, got {op.repeat!r}")
@@ -441,6 +471,22 @@ class Ld32x32bOp(_Load):
     """Load of 32 lanes per warp: thread ``t`` gets consecutive columns of lane ``t``."""
 
     shape: ClassVar[str] = "32x32b"
+
+
+class LdRed32x32bOp(_LoadReduce):
+    """Load as :class:`Ld32x32bOp` that also reduces the columns of each thread (sm_103, sm_110).
+
+    The destination of ``cute.copy`` is a tuple: the values, and a register tensor with one element per instruction. A
+    NaN is ignored, or is the result with ``nan``.
+    """
+
+    shape: ClassVar[str] = "32x32b"
+
+
+class LdRed16x32bx2Op(_LoadReduce):
+    """Load as :class:`Ld16x32bx2Op` that also reduces the columns of each thread; see :class:`LdRed32x32bOp`."""
+
+    shape: ClassVar[str] = "16x32bx2"
 
 
 class Ld16x64bOp(_Load):

@@ -237,6 +237,7 @@ syntax keyword cuteOp cute_nvgpu.arch.tmem_alloc
 syntax keyword cuteOp cute_nvgpu.arch.tmem_copy
 syntax keyword cuteOp cute_nvgpu.arch.tmem_dealloc
 syntax keyword cuteOp cute_nvgpu.arch.tmem_load
+syntax keyword cuteOp cute_nvgpu.arch.tmem_load_red
 syntax keyword cuteOp cute_nvgpu.arch.tmem_pointer
 syntax keyword cuteOp cute_nvgpu.arch.tmem_relinquish
 syntax keyword cuteOp cute_nvgpu.arch.tmem_store
