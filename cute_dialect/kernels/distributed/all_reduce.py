@@ -137,9 +137,7 @@ def _sum(v: Rows, e: Exchange, step: cute.Int64, row: cute.Int32, i: int, c: All
     column, here = _unit(c, i), e.staging.local
     total = cute.full(c.width, 0.0, cute.Float32)
     for rank in cute.range_constexpr(c.ranks):
-        held = cute.make_rmem_tensor(c.width, here.element_type)
-        cute.autovec_copy(vector_at(here[line(e, step, rank), None], column, c.width), held)
-        wide = held.load().to(cute.Float32)
+        wide = _fetch(here[line(e, step, rank), None], column, length - column, c).load().to(cute.Float32)
         total = wide if rank == 0 else total + wide
     if v.residual is not None:
         total = total + _fetch(v.residual, first + column, length - column, c).load().to(cute.Float32)
@@ -256,7 +254,7 @@ def two_shot(v: Rows, e: Exchange, config: cute.Constexpr[AllReduceConfig]):
                         sums[i].fill(0)
                         column = _unit(c, i)
                         if column < length:
-                            cute.autovec_copy(vector_at(here, column, c.width), sums[i])
+                            sums[i].store(_fetch(here, column, length - column, c).load())
                     _finish(v, row, sums, rank % 2, partials, c)
     end(e, step, is_usable)
 

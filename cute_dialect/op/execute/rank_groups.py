@@ -211,6 +211,10 @@ class Simulated:
         self._calls = found
 
     def agree(self, call: str) -> None:
+        for channels in self._calls.channels.values():
+            status = channels.status[self.rank].tolist()
+            if any(status):
+                raise DistributedError(failure_text(call.partition(" ")[0], "in an earlier run", status, 0))
         known, mine = self._calls.calls, self._calls.made[self.rank]
         self._calls.made[self.rank] += 1
         if mine == len(known):

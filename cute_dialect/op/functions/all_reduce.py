@@ -125,7 +125,7 @@ def _check_shapes(one: RowCall) -> int:
     if prod(shape) >= _LIMIT:
         raise UnsupportedError(f"all_reduce: x has {prod(shape)} elements; it must have less than {_LIMIT}")
     for name, view in one.views.items():
-        if not is_contiguous(view):
+        if 0 not in view.shape and not is_contiguous(view):
             raise LayoutError(f"all_reduce: {name} has strides {view.strides}; pass {name}.contiguous()")
     return columns
 
@@ -145,11 +145,20 @@ def _launch(
     size = BITS[one.element] // 8
     memory = group.memory("all_reduce", length * size, one.x).of_type(one.element, size)
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
+    protocol = f"{text} {length} {blocks} {c.two_shot}"  # not c.vectors, which depends on addresses
     kernel = RowKernel(c.name, all_reduce_text, (c,))
     one.launch(
         kernel,
         *(x, residual, weight, one.numbers(total), None if normed is None else one.numbers(normed)),
-        *(length, eps if c.norm else None, *memory, group.rank, hash_of(f"{text} {c.name}"), group.limit, blocks),
+        *(
+            length,
+            eps if c.norm else None,
+            *memory,
+            group.rank,
+            hash_of(protocol),
+            group.limit,
+            blocks,
+        ),
     )
 
 

@@ -42,7 +42,10 @@ class AllReduceProblem(NamedTuple):
 
 
 class AllReduceChoice(NamedTuple):
-    """The kernel of an all-reduce, the length of its rows, its number of blocks, and the reason for the algorithm."""
+    """The kernel of an all-reduce, the length of its rows, its number of blocks, and the reason for the algorithm.
+
+    All but ``config.vectors`` and ``config.units`` are equal on all ranks, whose arrays may be aligned differently.
+    """
 
     config: AllReduceConfig
     length: int
@@ -67,17 +70,13 @@ def choose_all_reduce(p: AllReduceProblem, *, cpu: bool = False) -> AllReduceCho
     why = f"{'two' if two_shot else 'one'}-shot: {size:,} bytes are {'more than' if two_shot else 'at most'} "
     why += f"{limit:,} bytes for {p.ranks} ranks" if p.ranks > 1 else "any limit for 1 rank"
     most, threads = (BLOCKS_ON_CPU, _THREADS_ON_CPU) if cpu else (BLOCKS, _THREADS)
-    unit = vector_width(p.element)
+    unit, rows_of_block = vector_width(p.element), p.ranks if two_shot else 1
+    length = p.columns
+    if not length:  # A row per block and rank, of one vector per thread at least.
+        shared = -(-p.size // (most * rows_of_block * unit)) * unit
+        length = min(max(shared, threads * unit), threads * unit * _UNITS)
     vectors = p.vectors and p.columns % unit == 0
-    width, rows_of_block = unit if vectors else 1, p.ranks if two_shot else 1
-    if p.columns:
-        length, units = p.columns, -(-p.columns // (threads * width))
-    else:
-        # A row per block and rank, of one vector per thread at least.
-        units = _UNITS if vectors else _UNITS * unit
-        shared = -(-p.size // (most * rows_of_block * width)) * width
-        length = min(max(shared, threads * width), threads * units * width)
-        units = -(-length // (threads * width))
+    units = -(-length // (threads * (unit if vectors else 1)))
     config = AllReduceConfig(p.element, p.ranks, threads, units, two_shot, vectors, p.residual, norm=bool(p.columns))
     rows = -(-p.size // length)
     return AllReduceChoice(config, length, min(most, -(-rows // rows_of_block)), why)

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 import cute_dialect.lang as cute
 from cute_dialect import op
 from cute_dialect.interp import InterpError
+from cute_dialect.kernels.distributed.all_reduce import all_reduce_text
 from cute_dialect.kernels.distributed.exchange import ABORT, LATE
+from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.execute.rank_groups import failure_text, group_of, hash_of
 from cute_dialect.op.select import all_reduce as choice
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce
@@ -118,16 +120,17 @@ def test_sizes_and_types(ranks: int, two_shot: bool, monkeypatch: pytest.MonkeyP
                 want = rows / np.sqrt((rows * rows).mean(-1, keepdims=True) + 2.0**-23) * weight.astype(np.float64)
                 error = np.abs(fused[0].norm.astype(np.float64) - want)
                 step = float(ml_dtypes.finfo(dtype).eps)
-                assert (error <= np.abs(want) * (step * 0.51 + 2e-6)).all()
+                assert (error <= np.abs(want) * (step * 0.51 + 2e-6) + 6e-8).all()
 
 
 @pytest.mark.slow
 def test_tensors_of_torch_at_any_address() -> None:
-    """A tensor that begins at an odd element is read element by element."""
+    """A tensor that begins at an odd element is read element by element, also if others are aligned."""
     torch = pytest.importorskip("torch")
     x = torch.arange(2 * 101).reshape(2, 101).half() / 8
-    found = on_ranks(2, lambda r: all_reduce(x[r][1:]))
-    assert all(torch.equal(t, (x[0] + x[1])[1:]) for t in found)
+    for first in (0, 1):
+        found = on_ranks(2, lambda r, first=first: all_reduce(x[r][first:]))
+        assert all(torch.equal(t, (x[0] + x[1])[first:]) for t in found)
 
 
 def test_chooses_by_size_and_ranks() -> None:
@@ -136,6 +139,8 @@ def test_chooses_by_size_and_ranks() -> None:
         for ranks in (1, 2, 3, 4, 8, 16):
             for size in (1, 1000, 1 << 17, 1 << 20, (1 << 29) - 1):
                 for cpu in (False, True):
+                    unaligned = choose_all_reduce(AllReduceProblem(element, ranks, size, 0, False, False), cpu=cpu)
+                    assert unaligned[1:] == choose_all_reduce(AllReduceProblem(element, ranks, size), cpu=cpu)[1:]
                     for columns in (0, 1000, 8192):
                         c, length, blocks, why = choose_all_reduce(
                             AllReduceProblem(element, ranks, size, columns), cpu=cpu
@@ -312,3 +317,15 @@ def test_gradients_are_refused() -> None:
     torch = pytest.importorskip("torch")
     with pytest.raises(op.UnsupportedError, match=r"gradients are not supported; call it under torch.no_grad\(\)"):
         on_ranks(1, lambda r: all_reduce(torch.zeros(8, requires_grad=True)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [AllReduceProblem("bf16", 2, 1 << 16), AllReduceProblem("f16", 8, 1 << 24, 8192, True)])
+def test_compiled_kernels(p: AllReduceProblem) -> None:
+    """Signals have the scope of the system, staging memory is read by coherent loads, and nothing is spilled."""
+    c = choose_all_reduce(p).config
+    module = RowKernel(c.name, all_reduce_text, (c,)).compiled()
+    assert "st.release.sys.global.b64" in module.ptx and "ld.acquire.sys.global.b64" in module.ptx
+    assert "ld.global.nc" not in module.ptx and "multimem" not in module.ptx and "globaltimer" in module.ptx
+    report = module.artifact.code[0].ptxas
+    assert report is None or (report["warnings"] == [] and report["kernels"][0]["spill_stores"] == 0)
