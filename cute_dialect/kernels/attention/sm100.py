@@ -1,28 +1,29 @@
 """Attention for sm_100: ``softmax(scale Q K^T) V`` with TMA, tcgen05 and weights in tensor memory.
 
-A block computes 128 queries of a head, in steps of 128 keys. Warp 0 loads Q, and tiles of K and V into a ring of slots,
-by TMA. One thread of warp 1 issues the MMAs. Warps 4 to 7 compute the softmax, a row per thread, and warps 8 to 11
-rescale the result and store it by TMA.
+A block computes two tiles of 128 queries of a head, in steps of 128 keys that both tiles use. Warp 0 loads the tiles of
+Q, and tiles of K and V into a ring of slots, by TMA. One thread of warp 1 issues the MMAs. Each tile has a warpgroup
+that computes the softmax, a row per thread: warps 4 to 7, and warps 8 to 11. Warps 12 to 15 rescale both results and
+store them by TMA. The roles have different numbers of registers (``setmaxnreg``).
 
     columns of tensor memory
-    0     scores S, two slots of 128 columns
-    256   result O, up to 128 columns
-    384   weights P, two slots of 64 columns with two elements each
+    0, 128      scores S of a tile; its weights P overwrite the first half, two elements per column
+    256, 384    result O of a tile, up to 128 columns
 
-    scores[s]     complete: the commit of S = Q K^T; empty: 128 arrivals, when the softmax has loaded it
-    weights[s]    complete: 128 arrivals, when P is stored; empty: the commit of O += P V
-    result        complete: the commit of O += P V; empty: 128 arrivals, when O is rescaled
-    factors[s]    complete: 128 arrivals, when the factors of O are in shared memory; empty: 128 arrivals
+    scores[t]     complete: the commit of S = Q K^T; empty: 128 arrivals, when P is stored
+    result[t]     complete: the commit of O += P V; empty: 128 arrivals, when O is rescaled
+    factors[t]    complete: 128 arrivals, when the factors of O are in shared memory; empty: 128 arrivals
 
-The MMAs of S of a step precede those of O of the step before, so they run during the softmax. Weights are powers of
-two: the scale of the scores and ``log2(e)`` form one factor. O is rescaled only if a weight would exceed 2^8.
+Per step and tile, the MMA thread waits for P and the rescaled O, issues O += P V, waits until these MMAs have read P,
+and issues the next S to its columns. The PTX ISA does not order an MMA after an earlier one that reads the columns it
+writes, so it has to wait. Meanwhile the softmax of the other tile runs. Weights are powers of two: the scale of the
+scores and ``log2(e)`` form one factor. O is rescaled only if a weight would exceed 2^8.
 
 TMA needs 16-byte aligned addresses and strides. Extents are arbitrary, and heads may be smaller than ``head``. The
 kernel has been assembled and interpreted, but never run on the chip.
 
 >>> c = Sm100Attention(head=128, mask="right")
 >>> c.name, c.slots, c.shared_bytes
-('attention-bf16-128-right-sm100', 6, 230640)
+('attention-bf16-128-right-sm100', 2, 197840)
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -43,13 +44,17 @@ from cute_dialect.lang.nvgpu import cpasync, tcgen05
 from cute_dialect.lang.values.signature_types import Int
 
 TILE = 128
-"""Queries of a block, and keys of a step."""
+"""Queries of a tile, and keys of a step."""
+TILES = 2
+"""Tiles of a block."""
 HALF = 64
-"""Scores that a thread holds at once."""
-GROUP, THREADS = 128, 384
+"""Scores that an instruction loads."""
+GROUP, THREADS = 128, 512
 """Threads of a warpgroup, and of a block."""
-REGISTERS = 65536 // THREADS // 8 * 8
-"""Registers per thread, at most."""
+REGISTERS = {"load and MMA": 80, "softmax": 176, "correction": 80}
+"""Registers per thread of a role, by ``setmaxnreg``. There are two warpgroups of the softmax."""
+LAUNCHED = 65536 // THREADS
+"""Registers per thread at the launch."""
 COLUMNS = 512
 """Columns of tensor memory of a block."""
 HEADS = (64, 128)
@@ -65,7 +70,8 @@ Mmas: TypeAlias = tuple[cute.TiledMma, cute.TiledMma]
 Producer: TypeAlias = pipeline.PipelineProducer
 Consumer: TypeAlias = pipeline.PipelineConsumer
 """The sides of pipelines that a warp has."""
-_RESULT, _WEIGHTS = 2 * TILE, 3 * TILE
+_RESULT = TILES * TILE
+"""The first column of the results."""
 _LANE = 1 << 17
 """Elements of 16 bits between two lanes of tensor memory."""
 
@@ -86,14 +92,14 @@ class Sm100Attention(NamedTuple):
 
     @property
     def slots(self) -> int:
-        """Slots of K and V in shared memory; a step takes two."""
-        return 8 if self.head == 64 else 6
+        """Slots of K in shared memory, and of V."""
+        return 4 if self.head == 64 else 2
 
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block: Q, the slots, the factors, the mbarriers and the address."""
-        barriers = 2 * (1 + self.slots + 2 + 1 + 2 + 2)
-        return (1 + self.slots) * self.tile_bytes + 2 * TILE * 4 + 8 * barriers + 16
+        barriers = 2 * (4 * TILES + 2 * self.slots)
+        return (TILES + 2 * self.slots) * self.tile_bytes + TILES * TILE * 4 + 8 * barriers + 16
 
     @property
     def name(self) -> str:
@@ -117,24 +123,46 @@ class Columns(NamedTuple):
     layouts: tuple[cute.Layout, cute.Layout, cute.Layout]  # for the MMAs
     element: type[cute.Numeric]  # of P
 
-    def scores(self, slot: Int) -> cute.Tensor:
-        """Return a slot of S."""
-        return cute.make_tensor(self.memory + slot * TILE, self.layouts[0])
+    def scores(self, tile: Int) -> cute.Tensor:
+        """Return S of a tile."""
+        return cute.make_tensor(self.memory + tile * TILE, self.layouts[0])
 
-    def weights(self, slot: Int) -> cute.Tensor:
-        """Return a slot of P."""
-        first = self.memory + (_WEIGHTS + slot * (TILE // 2))
+    def weights(self, tile: Int) -> cute.Tensor:
+        """Return P of a tile."""
+        first = self.memory + tile * TILE
         return cute.make_tensor(cute.recast_ptr(first, dtype=self.element), self.layouts[1])
 
-    def result(self) -> cute.Tensor:
-        """Return O."""
-        return cute.make_tensor(self.memory + _RESULT, self.layouts[2])
+    def result(self, tile: Int) -> cute.Tensor:
+        """Return O of a tile."""
+        return cute.make_tensor(self.memory + (_RESULT + tile * TILE), self.layouts[2])
+
+
+class Turn(pipeline.PipelineState):
+    """The position of threads that use one slot of a pipeline, that of their tile."""
+
+    def __init__(self, slot: Int, phase: Int):
+        super().__init__(1, cute.Int32(0), cute.Int32(slot), cute.Int32(phase))
+
+    def advance(self) -> None:
+        """Wait for the next phase of the slot."""
+        self._phase = self._phase ^ 1
+        self._count = self._count + 1
+
+
+def receive(pipe: pipeline.PipelineAsync, tile: Int) -> Consumer:
+    """Return the consumer's side of the slot of a tile."""
+    return pipeline.PipelineConsumer(pipe, Turn(tile, 0))
+
+
+def provide(pipe: pipeline.PipelineAsync, tile: Int) -> Producer:
+    """Return the producer's side of the slot of a tile."""
+    return pipeline.PipelineProducer(pipe, Turn(tile, 1))
 
 
 class Block(NamedTuple):
-    """The tile of a block."""
+    """The tiles of a block."""
 
-    tile: Int  # index of the tile of queries
+    first: Int  # index of the first tile of queries
     head: Int
     batch: Int
     sharing: Int  # heads of Q per head of K
@@ -148,7 +176,7 @@ class Block(NamedTuple):
 
     def steps(self, mask: str) -> Int:
         """Return the number of steps, at least 1."""
-        return cute.max(cute.ceil_div(self.end(mask, (self.tile + 1) * TILE - 1), TILE), 1)
+        return cute.max(cute.ceil_div(self.end(mask, (self.first + TILES) * TILE - 1), TILE), 1)
 
 
 @cute.jit(options=f"--gpu-arch {CHIP}")
@@ -180,10 +208,10 @@ def launch(
     )
     of_s, of_o = (TILE, TILE, c.head), (TILE, c.head, TILE)  # (M, N, K)
     layouts = (
-        blackwell.make_smem_layout_a(mma_s, of_s, element, 1),
+        blackwell.make_smem_layout_a(mma_s, of_s, element, TILES),
         blackwell.make_smem_layout_b(mma_s, of_s, element, c.slots),
         blackwell.make_smem_layout_b(mma_o, of_o, element, c.slots),
-        blackwell.make_smem_layout_epi(element, utils.LayoutEnum.ROW_MAJOR, (TILE, c.head), 1),
+        blackwell.make_smem_layout_epi(element, utils.LayoutEnum.ROW_MAJOR, (TILE, c.head), TILES),
     )
     load, stage = cpasync.CopyBulkTensorTileG2SOp(one), [0, 1, 2]
     transposed = cute.select(V, [1, 0, 2, 3])
@@ -196,7 +224,7 @@ def launch(
         ),
     )
     extents = Q.shape[0], K.shape[0], Q.shape[2] // K.shape[2], shift
-    grid = (cute.ceil_div(Q.shape[0], TILE), Q.shape[2], Q.shape[3])
+    grid = (cute.ceil_div(Q.shape[0], TILES * TILE), Q.shape[2], Q.shape[3])
     attention(maps, (mma_s, mma_o), layouts, lse, extents, scale, config).launch(grid=grid, block=THREADS)
 
 
@@ -210,33 +238,31 @@ def attention(
     scale: cute.Float32,
     config: cute.Constexpr[Sm100Attention],
 ):
-    """Compute 128 queries of a head."""
+    """Compute 256 queries of a head."""
     c, (queries, keys, sharing, shift) = config, extents
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     x, head, batch = cute.arch.block_idx()
     # With a mask the last tiles have most steps, and go first.
-    tile = cute.arch.grid_dim().x - 1 - x if c.mask == "right" else x
-    block = Block(tile, head, batch, sharing, queries, keys, shift)
+    pair = cute.arch.grid_dim().x - 1 - x if c.mask == "right" else x
+    block = Block(pair * TILES, head, batch, sharing, queries, keys, shift)
     if warp == 0 and cute.arch.elect_one():
         for atom, _ in maps:
             cpasync.prefetch_descriptor(atom)
     element, (mma_s, mma_o) = number(c.element), mmas
-    sQ, sK = (cute.smem_tensor(element, ring.outer, 1024, ring.inner) for ring in layouts[:2])
-    # A slot holds keys or values. The result overwrites Q.
-    sV = cute.make_tensor(cute.recast_ptr(sK.iterator, layouts[2].inner, element), layouts[2].outer)
+    sQ, sK, sV = (cute.smem_tensor(element, ring.outer, 1024, ring.inner) for ring in layouts[:3])
+    # The result overwrites Q.
     sO = cute.make_tensor(cute.recast_ptr(sQ.iterator, layouts[3].inner, element), layouts[3].outer)
-    factors = cute.smem_tensor(cute.Float32, cute.make_layout((TILE, 2)), 16)
+    factors = cute.smem_tensor(cute.Float32, cute.make_layout((TILE, TILES)), 16)
     slot = cute.arch.alloc_smem(cute.Int32, 1)
 
     loads = {"producer_group": 1, "consumer_group": 1, "tx_count": c.tile_bytes, "defer_sync": True}
     of_mma = {"producer_group": 1, "consumer_group": GROUP, "defer_sync": True}
-    of_group = {"producer_group": GROUP, "num_stages": 2, "defer_sync": True}
-    q = pipeline.PipelineTmaUmma.create(num_stages=1, **loads)
-    kv = pipeline.PipelineTmaUmma.create(num_stages=c.slots, **loads)
-    s = pipeline.PipelineUmmaAsync.create(num_stages=2, **of_mma)
-    o = pipeline.PipelineUmmaAsync.create(num_stages=1, **of_mma)
-    p = pipeline.PipelineAsyncUmma.create(consumer_group=1, **of_group)
-    f = pipeline.PipelineAsync.create(consumer_group=GROUP, **of_group)
+    of_group = {"producer_group": GROUP, "consumer_group": GROUP, "defer_sync": True}
+    q = pipeline.PipelineTmaUmma.create(num_stages=TILES, **loads)
+    k, v = (pipeline.PipelineTmaUmma.create(num_stages=c.slots, **loads) for _ in range(2))
+    s = pipeline.PipelineUmmaAsync.create(num_stages=TILES, **of_mma)
+    o = pipeline.PipelineUmmaAsync.create(num_stages=TILES, **of_mma)
+    f = pipeline.PipelineAsync.create(num_stages=TILES, **of_group)
     allocator = utils.TmemAllocator(slot, pipeline.NamedBarrier(0, THREADS), allocator_warp_id=1)
     allocator.allocate(COLUMNS)
     allocator.relinquish_alloc_permit()
@@ -249,30 +275,36 @@ def attention(
     )
     columns, steps = Columns(pointer, fragments, element), block.steps(c.mask)
 
-    if warp == 0 and cute.arch.elect_one():
-        load(c, block, maps[:3], mmas, (sQ, sK, sV), (q.make_producer(), kv.make_producer()))
-    elif warp == 1 and cute.arch.elect_one():
-        q.make_consumer().wait()
-        ends = kv.make_consumer(), s.make_producer(), p.make_consumer(), o.make_producer()
-        multiply(mmas, (sQ, sK, sV), columns, steps, ends)
-    elif warp >= 8:
-        row = cute.arch.thread_idx().x - 2 * GROUP
-        correct(c, columns.result(), row, steps, factors, (o.make_consumer(), f.make_consumer()), sO)
+    if warp < 4:
+        cute.arch.setmaxregister_decrease(REGISTERS["load and MMA"])
+        if warp == 0 and cute.arch.elect_one():
+            load(c, block, maps[:3], mmas, (sQ, sK, sV), (q.make_producer(), k.make_producer(), v.make_producer()))
+        elif warp == 1 and cute.arch.elect_one():
+            loads = q.make_consumer(), k.make_consumer(), v.make_consumer()
+            multiply(mmas, (sQ, sK, sV), columns, steps, loads, (s, o))
+    elif warp >= 12:
+        cute.arch.setmaxregister_decrease(REGISTERS["correction"])
+        row = cute.arch.thread_idx().x - 3 * GROUP
+        correct(c, columns, row, steps, factors, (o.make_consumer(), f.make_consumer()), sO)
         if row == 0:
             atom, target = maps[3]
-            rows = cute.local_tile(target[None, None, head, batch], (TILE, c.head), (tile, 0))
-            source, rows = (cute.group_modes(y, 0, 2) for y in (sO[None, None, 0], rows))
-            cute.copy(atom, *cpasync.tma_partition(atom, 0, cute.make_layout(1), source, rows))
+            rows = cute.local_tile(target[None, None, head, batch], (TILE, c.head), (None, 0))
+            source, rows = (cute.group_modes(y, 0, 2) for y in (sO, rows))
+            source, rows = cpasync.tma_partition(atom, 0, cute.make_layout(1), source, rows)
+            for t in cute.range_constexpr(TILES):
+                cute.copy(atom, source[None, t], rows[None, block.first + t])
             cute.arch.cp_async_bulk_commit_group()
             cute.arch.cp_async_bulk_wait_group(0, read=True)
-    elif warp >= 4:
-        row = cute.arch.thread_idx().x - GROUP
-        at = tile * TILE + row
-        ends = s.make_consumer(), p.make_producer(), f.make_producer()
-        log = softmax(columns, row, block.end(c.mask, at), steps, scale, factors, ends)
+    else:
+        cute.arch.setmaxregister_increase(REGISTERS["softmax"])
+        tile = warp // 4 - 1
+        row = cute.arch.thread_idx().x % GROUP
+        at = (block.first + tile) * TILE + row
+        ends = receive(s, tile), provide(f, tile)
+        log = softmax(columns, tile, row, block.end(c.mask, at), steps, scale, factors, ends)
         if c.lse and at < queries:
             lse[at, head, batch] = log * LN_2
-    cute.arch.sync_threads()  # The releases of O and P include the fence before.
+    cute.arch.sync_threads()  # The releases of O and S include the fence before.
     allocator.free(pointer)
 
 
@@ -282,10 +314,10 @@ def load(
     maps: Maps,
     mmas: Mmas,
     smem: Sequence[cute.Tensor],
-    ends: tuple[Producer, Producer],
+    ends: tuple[Producer, Producer, Producer],
 ) -> None:
-    """Load the tile of Q, and the tiles of K and V: K of a step before V of the step before."""
-    (q, kv), (mma_s, mma_o), of_keys = ends, mmas, block.head // block.sharing
+    """Load the tiles of Q, K and V."""
+    (q, k, v), (mma_s, mma_o), of_keys = ends, mmas, block.head // block.sharing
     of_s, of_o = mma_s.get_slice(0), mma_o.get_slice(0)
     parts = []
     for (atom, x), stages, partition, shape, head in zip(
@@ -299,15 +331,15 @@ def load(
         tiles, stages = (cute.group_modes(y, 0, 3) for y in (tiles, stages))
         parts.append((atom, *cpasync.tma_partition(atom, 0, cute.make_layout(1), stages, tiles)))
     (of_q, to_q, tQ), (of_k, to_k, tK), (of_v, to_v, tV) = parts
-    cute.copy(of_q, tQ[None, block.tile, 0], to_q[None, 0], tma_bar_ptr=q.acquire().barrier)
     steps = block.steps(c.mask)
-    for step in range(steps + 1):
-        if step < steps:
-            slot = kv.acquire_and_advance()
-            cute.copy(of_k, tK[None, step, 0], to_k[None, slot.index], tma_bar_ptr=slot.barrier)
-        if step > 0:
-            slot = kv.acquire_and_advance()
-            cute.copy(of_v, tV[None, 0, step - 1], to_v[None, slot.index], tma_bar_ptr=slot.barrier)
+    for t in cute.range_constexpr(TILES):
+        slot = q.acquire_and_advance()
+        cute.copy(of_q, tQ[None, block.first + t, 0], to_q[None, t], tma_bar_ptr=slot.barrier)
+    for step in range(steps):
+        slot = k.acquire_and_advance()
+        cute.copy(of_k, tK[None, step, 0], to_k[None, slot.index], tma_bar_ptr=slot.barrier)
+        slot = v.acquire_and_advance()
+        cute.copy(of_v, tV[None, 0, step], to_v[None, slot.index], tma_bar_ptr=slot.barrier)
 
 
 def multiply(
@@ -315,132 +347,140 @@ def multiply(
     smem: Sequence[cute.Tensor],
     at: Columns,
     steps: Int,
-    ends: tuple[Consumer, Producer, Consumer, Producer],
+    loads: tuple[Consumer, Consumer, Consumer],
+    pipes: tuple[pipeline.PipelineUmmaAsync, pipeline.PipelineUmmaAsync],
 ) -> None:
-    """Issue the MMAs: S of a step before O of the step before, which needs the weights."""
-    (mma_s, mma_o), (kv, s, p, o), (sQ, sK, sV) = mmas, ends, smem
+    """Issue the MMAs: for each tile O of a step, and S of the next step to the columns of the weights.
+
+    Slots of K and V are released if they are loaded again, so that no commit arrives after the end of the block.
+    """
+    (mma_s, mma_o), (q, k, v), (s, o), (sQ, sK, sV) = mmas, loads, pipes, smem
     rQ, rK, rV = mma_s.make_fragment_A(sQ), mma_s.make_fragment_B(sK), mma_o.make_fragment_B(sV)
-    for step in range(steps + 1):
-        if step < steps:
-            slot, scores = kv.wait_and_advance(), s.acquire_and_advance()
-            keys = rK[None, None, None, slot.index]
-            cute.gemm(mma_s, at.scores(scores.index), rQ[None, None, None, 0], keys, accumulate=False)
-            scores.commit()
-            slot.release()
+    results, complete = o.make_producer(), o.make_consumer()
+    # The columns of S are those of the MMA thread at first, and again when P is stored.
+    scores = pipeline.PipelineProducer(s, pipeline.make_pipeline_state(pipeline.PipelineUserType.Consumer, TILES))
+    for i in range(TILES * (steps + 1)):
+        step, t = i // TILES, i % TILES
         if step > 0:
-            slot, weights, result = kv.wait_and_advance(), p.wait_and_advance(), o.acquire_and_advance()
-            values = rV[None, None, None, slot.index]
-            cute.gemm(mma_o, at.result(), at.weights(weights.index), values, accumulate=step > 1)
-            slot.release()
-            weights.release()
+            values = v.wait()
+            scores.acquire_and_advance()
+            result = results.acquire_and_advance()
+            cute.gemm(mma_o, at.result(t), at.weights(t), rV[None, None, None, values.index], accumulate=step > 1)
             result.commit()
+            if t == TILES - 1:
+                if step <= steps - v.pipe.num_stages:
+                    values.release()
+                v.advance()
+            complete.wait_and_advance()
+        if step < steps:
+            keys = k.wait()
+            if step == 0:
+                q.wait_and_advance()
+            cute.gemm(mma_s, at.scores(t), rQ[None, None, None, t], rK[None, None, None, keys.index], accumulate=False)
+            s.producer_commit(Turn(t, 0))
+            if t == TILES - 1:
+                if step < steps - k.pipe.num_stages:
+                    keys.release()
+                k.advance()
 
 
 def softmax(
     columns: Columns,
+    tile: Int,
     row: Int,
     end: Int,
     steps: Int,
     scale: cute.Float32,
     factors: cute.Tensor,
-    ends: tuple[Consumer, Producer, Producer],
+    ends: tuple[Consumer, Producer],
 ) -> cute.Float32:
     """Compute the weights of a row, which sees keys up to ``end``, and send the factors of its result.
 
     Returns the base-2 logarithm of the sum of the weights' powers, -inf for a row that sees no key.
     """
-    s, p, f = ends
+    s, f = ends
     most, total, offset = cute.Float32(float("-inf")), cute.Float32(0.0), cute.Float32(0.0)
     load_op = cute.make_copy_atom(tcgen05.Ld32x32bOp(tcgen05.Repetition.x64), cute.Float32)
     store_op = cute.make_copy_atom(tcgen05.St32x32bOp(tcgen05.Repetition.x32), columns.element)
+    matrix = columns.scores(tile)[(None, None), 0, 0]
+    load = tcgen05.make_tmem_copy(load_op, matrix).get_slice(row)
+    source = load.partition_S(matrix)
+    first = columns.weights(tile).iterator
+    matrix = cute.make_tensor(first, cute.make_layout((TILE, TILE), stride=(_LANE, 1)))
+    store = tcgen05.make_tmem_copy(store_op, matrix).get_slice(row)
+    target = store.partition_D(matrix)
     for step in range(steps):
-        scores, visible = s.wait_and_advance(), end - step * TILE
-        matrix = columns.scores(scores.index)[(None, None), 0, 0]
-        load = tcgen05.make_tmem_copy(load_op, matrix).get_slice(row)
-        source = load.partition_S(matrix)
-        # S is loaded twice, for the maximum and for the weights, so that a thread holds half a row.
-        found = most
-        for i in cute.range_constexpr(TILE // HALF):
-            half = half_row(load, source[None, None, i], visible - i * HALF)
-            found = cute.arch.fmax(found, half.load().max())
+        slot, visible = s.wait_and_advance(), end - step * TILE
+        scores = cute.make_rmem_tensor((HALF, 1, TILE // HALF), cute.Float32)
+        cute.copy(load, source, scores)
+        if visible < TILE:
+            for i in cute.range_constexpr(TILE):
+                score = scores[i]
+                scores[i] = score if i < visible else cute.Float32(float("-inf"))
+        found = cute.arch.fmax(most, scores.load().max())
         after = found if (found - most) * scale > SLACK else most
         offset = after * scale if after != float("-inf") else cute.Float32(0.0)
         by = cute.math.exp2(most * scale - offset, fastmath=True)
         most, total = after, total * by
-        if step > 0:
-            send(f, factors, row, by)
-        weights = p.acquire_and_advance()
-        first = columns.weights(weights.index).iterator
-        matrix = cute.make_tensor(first, cute.make_layout((TILE, TILE), stride=(_LANE, 1)))
-        store = tcgen05.make_tmem_copy(store_op, matrix).get_slice(row)
-        target = store.partition_D(matrix)
+        if step > 0:  # O was rescaled before S of this step, so the slot is empty.
+            factors[row, tile] = by
+            f.commit()
+            f.advance()
+        sums = cute.Float32(0.0), cute.Float32(0.0)
         for i in cute.range_constexpr(TILE // HALF):
-            half = half_row(load, source[None, None, i], visible - i * HALF)
-            for j in cute.range_constexpr(HALF):
-                half[j] = cute.math.exp2(cute.math.fma(half[j], scale, -offset), fastmath=True)
-            total += half.load().reduce(cute.ReductionOp.ADD, 0.0, 0)
+            half = scores[None, None, i]
+            for j in cute.range_constexpr(0, HALF, 2):
+                for n in (j, j + 1):
+                    half[n] = cute.math.exp2(cute.math.fma(half[n], scale, -offset), fastmath=True)
+                sums = cute.arch.add_packed_f32x2(sums, (half[j], half[j + 1]))
             rounded = cute.make_rmem_tensor((HALF, 1), columns.element)
             rounded.store(half.load().to(columns.element))
             cute.copy(store, rounded, target[None, None, i])
-        scores.release()
+        total += sums[0] + sums[1]
         cute.arch.fence_view_async_tmem_store()
-        weights.commit()
-    send(f, factors, row, 1.0 / total if total > 0.0 else cute.Float32(0.0))
+        slot.release()
+    f.acquire()
+    factors[row, tile] = 1.0 / total if total > 0.0 else cute.Float32(0.0)
+    f.commit()
     return offset + cute.math.log2(total)
-
-
-def half_row(load: cute.TiledCopy, source: cute.Tensor, visible: Int) -> cute.Tensor:
-    """Load half a row of scores. Those from ``visible`` on become -inf."""
-    scores = cute.make_rmem_tensor((HALF, 1), cute.Float32)
-    cute.copy(load, source, scores)
-    if visible < HALF:
-        for i in cute.range_constexpr(HALF):
-            score = scores[i]
-            scores[i] = score if i < visible else cute.Float32(float("-inf"))
-    return scores
-
-
-def send(f: pipeline.PipelineProducer, factors: cute.Tensor, row: Int, by: cute.Float32) -> None:
-    """Send the factor of a row of O to the warps that rescale it."""
-    slot = f.acquire_and_advance()
-    factors[row, slot.index] = by
-    slot.commit()
 
 
 def correct(
     c: Sm100Attention,
-    acc: cute.Tensor,
+    columns: Columns,
     row: Int,
     steps: Int,
     factors: cute.Tensor,
     ends: tuple[Consumer, Consumer],
     sO: cute.Tensor,
 ) -> None:
-    """Rescale O before each step but the first, and write the result to shared memory."""
-    (o, f), matrix = ends, acc[(None, None), 0, 0]
+    """Rescale O of both tiles before each step but the first, and write the results to shared memory."""
     ops = (tcgen05.Ld32x32bOp(tcgen05.Repetition.x32), tcgen05.St32x32bOp(tcgen05.Repetition.x32))
-    load, store = (tcgen05.make_tmem_copy(cute.make_copy_atom(op, cute.Float32), matrix).get_slice(row) for op in ops)
-    source, target = load.partition_S(matrix), store.partition_D(matrix)
-    for step in range(steps):
+    load_op, store_op = (cute.make_copy_atom(x, cute.Float32) for x in ops)
+    (o, f), parts = ends, c.head // 32
+    for i in range(TILES * steps):
+        t = i % TILES
         slot = f.wait_and_advance()
-        by = factors[row, slot.index]
+        by = factors[row, t]
         slot.release()
-        result = o.wait_and_advance()
-        if step < steps - 1:
+        result, matrix = o.wait_and_advance(), columns.result(t)[(None, None), 0, 0]
+        load, store = (tcgen05.make_tmem_copy(x, matrix).get_slice(row) for x in (load_op, store_op))
+        source, target = load.partition_S(matrix), store.partition_D(matrix)
+        if i < TILES * (steps - 1):
             if cute.arch.vote_any_sync(by != 1.0):
-                for i in cute.range_constexpr(c.head // 32):
+                for j in cute.range_constexpr(parts):
                     part = cute.make_rmem_tensor((32, 1), cute.Float32)
-                    cute.copy(load, source[None, None, i], part)
+                    cute.copy(load, source[None, None, j], part)
                     part.store(part.load() * by)
-                    cute.copy(store, part, target[None, None, i])
+                    cute.copy(store, part, target[None, None, j])
                 cute.arch.fence_view_async_tmem_store()
         else:
-            for i in cute.range_constexpr(c.head // 32):
+            for j in cute.range_constexpr(parts):
                 part = cute.make_rmem_tensor((32, 1), cute.Float32)
-                cute.copy(load, source[None, None, i], part)
+                cute.copy(load, source[None, None, j], part)
                 rounded = cute.make_rmem_tensor(32, sO.element_type)
                 rounded.store((part.load() * by).to(sO.element_type))
-                cute.autovec_copy(rounded, cute.local_tile(sO[row, None, 0], (32,), (i,)))
+                cute.autovec_copy(rounded, cute.local_tile(sO[row, None, t], (32,), (j,)))
         result.release()
     cute.arch.fence_view_async_shared()
     pipeline.NamedBarrier(1, GROUP).arrive_and_wait()

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from cute_dialect.arch.targets import TARGETS
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.config import ELEMENTS, AttentionConfig
-from cute_dialect.kernels.attention.sm100 import COLUMNS, REGISTERS, THREADS, Sm100Attention
+from cute_dialect.kernels.attention.sm100 import COLUMNS, LAUNCHED, REGISTERS, THREADS, TILES, Sm100Attention
 from cute_dialect.kernels.attention.sm100 import TILE as SM100_TILE
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.op.arrays.dtypes import element_name, listed
@@ -135,17 +135,19 @@ class TensorMemoryExplanation(Explanation):
 
     def _layout(self) -> Iterator[Line]:
         f = self.form
-        tiles = -(-f.rows // SM100_TILE) * f.heads * f.batch
-        yield "tiles", f"{tiles} of {SM100_TILE} queries, {SM100_TILE} keys per step, a block of {THREADS} threads each"
+        rows = TILES * SM100_TILE
+        tiles = -(-f.rows // rows) * f.heads * f.batch
+        yield "tiles", f"{tiles} of {rows} queries, {SM100_TILE} keys per step, a block of {THREADS} threads each"
 
     def _occupancy(self) -> Iterator[Line]:
         c, t = self.config, TARGETS[self.config.chip]
         yield (
             "block",
             f"{c.shared_bytes} of {t.shared} bytes of shared memory, {COLUMNS} of {t.tmem_columns} columns of tensor "
-            f"memory, up to {REGISTERS} registers",
+            f"memory, {LAUNCHED} registers per thread",
         )
-        yield "columns", "256 of scores, 128 of the result, 128 of weights"
+        yield "roles", f"registers per thread: {', '.join(f'{role} {n}' for role, n in REGISTERS.items())}"
+        yield "columns", f"{COLUMNS // 2} of scores and weights, {TILES * c.head} of the results"
 
     def _limits(self) -> str:
         return f"{self.flops / 1e9:.3g} GFLOP, {self.bytes / 1e6:.3g} MB (tensor cores, DRAM)"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cute_dialect.arch.targets import TARGETS
-from cute_dialect.kernels.attention.sm100 import TILE, Sm100Attention
+from cute_dialect.kernels.attention.sm100 import TILE, TILES, Sm100Attention
 from cute_dialect.kernels.common.elements import BITS
 from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.kernels.gemm.tcgen05_scales import VECTORS
@@ -117,23 +117,24 @@ def lines_of(config: Sm100Config, problem: Problem, work: Work) -> tuple[tuple[s
     )
 
 
-_PER_SCORE = 4.5
-"""Instructions per score of the softmax: two for the maximum and the sum, a fused multiply-add, a half conversion, and
-one for the mask or the address."""
-_TMEM_BYTES = 10
-"""Bytes per score that the softmax loads from tensor memory and stores there: two loads of f32, and 16 bits."""
+_PER_SCORE = 3.5
+"""Instructions per score of the softmax: half a maximum, half a sum, a fused multiply-add, half a conversion, and one
+for the mask or the address."""
+_TMEM_BYTES = 6
+"""Bytes per score that the softmax loads from tensor memory and stores there: f32 and 16 bits."""
 
 
 def attention_steps(config: Sm100Attention, form: Form) -> tuple[int, int]:
-    """Return the steps of all blocks, and those of the longest block.
+    """Return the steps of all blocks, and those of the longest block. A step is that of two tiles.
 
     >>> form = Form("bf16", "bhsd", False, 2, 4, 1, 300, 300, 128, 0.1, "right", True, 0, 0, False, None)
     >>> attention_steps(Sm100Attention(mask="right"), form)
-    (48, 3)
+    (40, 3)
     """
     shift = form.right + (form.keys - form.queries) * form.from_end
-    tiles = range(-(-form.rows // TILE))
-    ends = [min((i + 1) * TILE + shift, form.keys) if config.mask == "right" else form.keys for i in tiles]
+    rows = TILES * TILE
+    blocks = range(-(-form.rows // rows))
+    ends = [min((i + 1) * rows + shift, form.keys) if config.mask == "right" else form.keys for i in blocks]
     steps = [max(1, -(-end // TILE)) for end in ends]
     return sum(steps) * form.heads * form.batch, max(steps, default=1)
 
@@ -142,10 +143,10 @@ def attention_lines(config: Sm100Attention, form: Form, moved: int) -> tuple[tup
     """Return the bounds of attention as labels and texts. ``moved`` counts the bytes of each operand once."""
     steps, longest = attention_steps(config, form)
     sms, ghz = TARGETS[config.chip].sms, _GHZ[config.chip]
-    busiest, scores = max(steps / sms, longest), TILE * TILE
+    busiest, scores = max(steps / sms, longest), TILES * TILE * TILE
     mma = busiest * scores * 2 * config.head / FMAS[16]
     softmax = busiest * scores * max(_PER_SCORE / INSTRUCTIONS + 1 / SPECIALS, _TMEM_BYTES / TMEM)
-    shared = busiest * (2 * config.tile_bytes + TILE * config.head * 2) / SHARED  # of K, V and Q
+    shared = busiest * TILES * 3 * config.tile_bytes / SHARED  # of K, V and Q
     l2 = busiest * 2 * config.tile_bytes / L2
     dram = moved / (_DRAM[config.chip] / (ghz * 1e9))
     found = {"MMA": mma, "softmax": softmax, "shared": shared, "L2": l2}

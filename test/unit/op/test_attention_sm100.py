@@ -59,20 +59,21 @@ def test_explanations_have_budgets_and_bounds() -> None:
     text = str(found)
     assert found.kernel == "attention-f16-64-full-sm110-lse" and found.kernels is not None
     assert found.kernels[0].chip == "sm_110a" and found.status == "assembled and interpreted, never run on the chip"
-    assert "148752 of 232448 bytes of shared memory, 512 of 512 columns of tensor memory, up to 168 registers" in text
-    assert "24 of 128 queries" in text and "by the " in text and "20 SMs at 1.58 GHz" in text
+    assert "165136 of 232448 bytes of shared memory, 512 of 512 columns of tensor memory, 128 registers" in text
+    assert "registers per thread: load and MMA 80, softmax 176, correction 80" in text
+    assert "16 of 256 queries" in text and "by the " in text and "20 SMs at 1.58 GHz" in text
 
 
 def test_bounds_follow_from_the_steps() -> None:
-    """4096 keys in 32 steps per tile: 32 tiles and 4 heads are 4096 steps without a mask, and 16.5 of 32 with one."""
+    """4096 keys in 32 steps per block: 16 blocks and 4 heads are 2048 steps without a mask, and 17 of 32 with one."""
     form = Form("bf16", "bhsd", False, 1, 4, 1, 4096, 4096, 128, 0.1, "full", True, 0, 0, False, None)
     plan = op.Attention(element="bf16", head_size=128, kernel_cc=100).explain((1, 4, 4096, 128), (1, 4, 4096, 128))
     config: Any = plan.config
-    assert attention_steps(config, form) == (4096, 32)
+    assert attention_steps(config, form) == (2048, 32)
     causal = config._replace(mask="right"), form._replace(mask="right")
-    assert attention_steps(*causal) == (4 * sum(range(1, 33)), 32)
+    assert attention_steps(*causal) == (4 * sum(range(2, 34, 2)), 32)
     lines = dict(attention_lines(config, form, 0))
-    assert lines["MMA"].startswith(f"{32 * 128 * 128 * 256 / 4096:.0f} cycles: 32.0 steps of the busiest SM")
+    assert lines["MMA"].startswith(f"{32 * 256 * 128 * 256 / 4096:.0f} cycles: 32.0 steps of the busiest SM")
 
 
 def test_settings_are_those_of_the_plan(tmp_path: Path) -> None:
