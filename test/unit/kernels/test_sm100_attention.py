@@ -173,6 +173,7 @@ EQUIVALENT: dict[str, dict[int, str]] = {
         0: "the slots of Q are empty at the beginning",
         1: "the slots of Q are empty at the beginning",
     },
+    "without setmaxnreg": {2: "the softmax computes the same with the registers of the launch"},
 }
 """Kind of mutant -> index -> reason why the kernel is correct with it."""
 
