@@ -331,6 +331,23 @@ gpu.module @m {
 
 // -----
 
+gpu.module @m {
+  gpu.func @k(%t: !cute.memref<f32, tmem, align<128>, "(4,32):(1,65536)">, %i: i32, %o: !cute.memref<f32, gmem, "1:0">) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+    %r = cute.memref.alloca() : !cute.memref<f32, rmem, align<16>, "4:1">
+    %m = cute.memref.alloca() : !cute.memref<f32, rmem, "1:0">
+    // expected-error @below {{the results of tmem_load_red must stay in registers, but a tensor had to be placed in local memory}}
+    cute_nvgpu.arch.tmem_load_red(%t, %r, %m) {atom = !cute_nvgpu.atom.tmem_load<f32, 32x32b, x4, red = max>} : (!cute.memref<f32, tmem, align<128>, "(4,32):(1,65536)">, !cute.memref<f32, rmem, align<16>, "4:1">, !cute.memref<f32, rmem, "1:0">) -> ()
+//  ^
+    %c = cute.make_coord(%i) : (i32) -> !cute.coord<"?">
+    %v = cute.memref.load(%r, %c) : (!cute.memref<f32, rmem, align<16>, "4:1">, !cute.coord<"?">) -> f32
+    %z = cute.make_coord() : () -> !cute.coord<"0">
+    cute.memref.store(%o, %z, %v) : (!cute.memref<f32, gmem, "1:0">, !cute.coord<"0">, f32) -> ()
+    gpu.return
+  }
+}
+
+// -----
+
 !atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32)>
 !d = !cute.memref<f32, tmem, "((128,64),1,1):((65536,1),0,0)">
 !a = !cute.memref<f16, smem, align<1024>, S<3,4,3>, "((128,16),1,1):((64,1),0,0)">
