@@ -4,7 +4,8 @@
 // RUN: cute-opt %t.64.mlir --pipeline=nvptx=chip=sm_100a --emit=ptx -o %t.ptx
 // RUN: FileCheck %s --input-file=%t.ptx --check-prefix=ROLES
 // RUN: FileCheck %s --input-file=%t.ptx --check-prefix=MMA
-// RUN: FileCheck %s --input-file=%t.ptx --check-prefix=SOFTMAX
+// RUN: FileCheck %s --input-file=%t.ptx --check-prefix=LOAD
+// RUN: FileCheck %s --input-file=%t.ptx --check-prefix=EXP
 // RUN: cute-opt %t.64.mlir --pipeline=nvptx=chip=sm_100a --emit=cubin -o %t.64 && %python %S/../../support/machine_code.py %t.64 UTCHMMA=12 UTCBAR=4 LDTM=6 STTM=4 UTMALDG=4 UTMASTG=2 USETMAXREG=3 UTCATOMSWS=3 FADD2=64 F2FP=96 VOTE=1
 // RUN: %python -c "from cute_dialect.kernels.attention.sm100 import Sm100Attention as C, sm100_attention_text as t; print(t(C(mask='right', lse=True, chip='sm_103a')))" > %t.128.mlir
 // RUN: cute-opt %t.128.mlir --pipeline=nvptx=chip=sm_103a --emit=cubin -o %t.128 && %python %S/../../support/machine_code.py %t.128 UTCHMMA=16 UTCBAR=4 LDTM=10 STTM=6 UTMALDG=8 UTMASTG=4 USETMAXREG=3 UTCATOMSWS=3 FADD2=64 F2FP=128 VOTE=1 STG=1
@@ -20,7 +21,8 @@
 // MMA-COUNT-12: tcgen05.mma.cta_group::1.kind::f16
 // MMA-NOT:      tcgen05.mma
 
-// SOFTMAX-COUNT-2: tcgen05.ld.sync.aligned.32x32b.x64.b32
-// SOFTMAX-NOT:     32x32b.x64
-// SOFTMAX-COUNT-129: ex2.approx.ftz.f32
-// SOFTMAX-NOT:     ex2.approx
+// LOAD-COUNT-2: tcgen05.ld.sync.aligned.32x32b.x64.b32
+// LOAD-NOT:     32x32b.x64
+
+// EXP-COUNT-129: ex2.approx.ftz.f32
+// EXP-NOT:       ex2.approx
