@@ -27,7 +27,7 @@ BUGS = re.findall(
 )
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 NAMES = [
-    *("pair", "sm_100", "sm_100 scales", "attention", "A in tensor memory"),
+    *("pair", "sm_100", "sm_100 groups", "sm_100 scales", "attention", "A in tensor memory"),
     *("sm_120", "scaled", "mma", "packed", "cluster sizes"),
 ]
 
