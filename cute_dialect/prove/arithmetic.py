@@ -20,6 +20,8 @@ from cute_dialect.prove.attributes import integer_of, integers_of
 from cute_dialect.prove.decisions import Restart, interval_of, is_above, lowest, threshold
 from cute_dialect.prove.facts import Actor, Facts, Table
 from cute_dialect.prove.program import Program
+from cute_dialect.prove.sequences import value_varies, varies
+from cute_dialect.prove.signs import is_false
 from cute_dialect.prove.state import ALL_LANES, State, Warp
 from cute_dialect.prove.values import (
     ANY,
@@ -62,6 +64,9 @@ _UNSIGNED_CASTS = ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrto
 _DYNAMIC = -(2**31)
 _SHIFTED = "a left shift of a size or iteration may reach the sign bit; multiply instead"
 _SMALL = 1 << 31
+_UNSIGNED_ABOVE = 8
+_MIRRORED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
+"""The predicate of arith.cmpi that compares the operands in the other order."""
 Reader: TypeAlias = "Callable[[Warp], Value]"
 Run: TypeAlias = "Callable[[State, Warp, int], Value]"
 """Computes the result of an op, for a warp and its active lanes."""
@@ -84,6 +89,7 @@ class Learned:
         launch: Numbers below which a base has the same value in all tiles, by base.
         holders: Number of the bit of each holder of facts.
         ranges: Products of a base that must fit a type, assumed: the largest factor by base and width in bits.
+        small: Sums that are assumed to be from 0 to 2^30 - 1, because only their higher bits matter.
         skips: True if a condition on sizes was not asked, because only accesses depend on it.
         asks_all: True if such conditions must be asked, because memory is read that an access under one may write.
         excluded: The violation at the value that a least value excludes, by base.
@@ -101,6 +107,7 @@ class Learned:
     launch: dict[Terms, int] = field(default_factory=dict[Terms, int])
     holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
     ranges: dict[tuple[Terms, int], int] = field(default_factory=dict[tuple[Terms, int], int])
+    small: set[Terms] = field(default_factory=set[Terms])
     skips: bool = False
     asks_all: bool = False
     excluded: dict[Terms, Violation] = field(default_factory=dict[Terms, Violation])
@@ -119,8 +126,8 @@ class Evaluator:
 
     def base(self, w: Warp, terms: Terms) -> Base:
         """Return the base of a sum of symbols as a warp sees it now."""
-        varies = terms in self.learned.loop_bases and terms not in self.learned.outer_bases
-        return terms, w.tile if varies else None
+        is_inner = terms in self.learned.loop_bases and terms not in self.learned.outer_bases
+        return terms, w.tile if is_inner or varies(terms) else None
 
     def is_positive(self, s: State, w: Warp, difference: Linear, op: Operation, relative: Base | None = None) -> bool:
         """Return True if a sum is positive. Raises Undecided if earlier decisions do not tell.
@@ -240,6 +247,8 @@ class Evaluator:
             return lambda s, w, active: _insert(x[1](w), x[0](w), into)
         if name in ("arith.select", "llvm.select"):
             return lambda s, w, active: _select(x[0](w), x[1](w), x[2](w))
+        if name == "arith.cmpf":
+            return _constant(0 if is_false(op) else UNKNOWN)
         if name == "arith.cmpi":
             return self._compile_compare(op, *x)
         if name.startswith("arith.") and len(x) == 2 and len(op.results) == 1:
@@ -341,7 +350,7 @@ class Evaluator:
                 return symbol((ANY, f"extui from i{source}", value))
             raise NotProved("a value that may be negative is extended as an unsigned integer", op)
         if source == 1 and target > 1:
-            return UNKNOWN
+            return symbol(("extui", value)) if value_varies(value) and op.name in _UNSIGNED_CASTS else UNKNOWN
         return value
 
     def _is_natural(self, value: Value) -> bool:
@@ -359,11 +368,14 @@ class Evaluator:
         if kind is None or len(raw) != 1:
             return _constant(UNKNOWN)
         stride, at = stride_of(kind), raw[0]
+        is_tensor = str(op.results[0].type) == "!llvm.ptr<6>"
         read, index_of = x[0], x[1] if at == _DYNAMIC else None
 
         def element(s: State, w: Warp, active: int) -> Value:
             base, index = read(w), index_of(w) if index_of else at
             if isinstance(base, (int, np.ndarray)) and isinstance(index, (int, np.ndarray)):
+                return base + stride * index
+            if isinstance(base, Linear) and isinstance(index, int) and is_tensor:
                 return base + stride * index
             if isinstance(index, Counter) and isinstance(base, int):
                 raise NotProved("an address depends on the iteration of a loop of unknown length", op)
@@ -383,7 +395,11 @@ class Evaluator:
             return UNKNOWN
         if self._is_idle(op, a, b):
             return UNKNOWN
+        if _is_opaque(a, b) and not any(u.operation.name == "scf.if" for u in op.results[0].uses):
+            return symbol((f"cmpi {predicate} i{width_of(op.operands[0].type)}", a, b))
         word = PREDICATES[predicate]
+        if predicate == _UNSIGNED_ABOVE and b == 0:
+            word, predicate = "!=", 1
         if predicate >= 6 and not (self._is_natural(a) and self._is_natural(b)):
             if isinstance(a, (int, Linear)) and isinstance(b, (int, Linear)):
                 return symbol((ANY, f"cmpi {predicate}", a, b))
@@ -415,9 +431,12 @@ class Evaluator:
 
     def _compare_strided(self, s: State, w: Warp, op: Operation, a: Value, b: Value) -> Value:
         """Compare the induction variable of a loop with one of its values, such as the first."""
+        predicate = integer_of(op, "predicate")
         if isinstance(b, Strided):
-            a, b = b, a
-        word = PREDICATES[integer_of(op, "predicate")]
+            a, b, predicate = b, a, _MIRRORED[predicate]
+        word = PREDICATES[predicate]
+        if isinstance(a, Strided) and a.step == -1 and isinstance(b, int) and predicate < 6:
+            return self._compare_remaining(s, w, op, a, word, b)
         if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!="):
             return UNKNOWN
         distance = (b if isinstance(b, Linear) else Linear((), b)) - a.lower
@@ -426,6 +445,19 @@ class Evaluator:
             return UNKNOWN
         equal = not self._above(s, w, a.counter, n, op) and not self._above(s, w, n, a.counter, op)
         return int(equal == (word == "=="))
+
+    def _compare_remaining(self, s: State, w: Warp, op: Operation, a: Strided, word: str, b: int) -> Value:
+        """Compare the number of iterations that are left with a number."""
+        lower = a.lower
+        if not isinstance(lower, Linear) or self.base(w, lower.terms) != a.counter.loop or a.counter.slope != 1:
+            return UNKNOWN
+
+        def above(n: int) -> bool:
+            return self.is_positive(s, w, Linear(lower.terms, lower.const - a.counter.value - n), op, a.counter.loop)
+
+        if word in ("==", "!="):
+            return int((above(b - 1) and not above(b)) == (word == "=="))
+        return int(above(b if word in (">", "<=") else b - 1) == (word in (">", ">=")))
 
     def _above(self, s: State, w: Warp, a: int | Linear | Counter, b: int | Linear | Counter, op: Operation) -> bool:
         """Return True if a > b."""
@@ -498,6 +530,10 @@ class Evaluator:
         if name == "muli" and isinstance(b, Linear) and isinstance(a, int):
             return self._fits(op, b * a, width)
         if name in ("minui", "minsi", "maxui", "maxsi"):
+            if 0 in (a, b) and name == "minui":
+                return 0
+            if _is_opaque(a, b):
+                return self._opaque_bound(name, width, a, b)
             if self._is_idle(op, a, b) or (name.endswith("ui") and not (self._is_natural(a) and self._is_natural(b))):
                 return UNKNOWN
             return (
@@ -505,6 +541,9 @@ class Evaluator:
                 if "min" in name
                 else (a if self._above(s, w, a, b, op) else b)
             )
+        if name in ("shrsi", "shrui") and width == 32 and b == 30 and isinstance(a, Linear) and not a.const:
+            self.learned.small.add(a.terms)
+            return 0
         a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
@@ -519,6 +558,13 @@ class Evaluator:
         natural = name != "shli" and self._is_natural(a) and self._is_natural(b)
         operands = cast("Hashable", a), cast("Hashable", b)
         return symbol((name, *operands)) if natural else symbol((ANY, f"{name} i{width}", *operands))
+
+    def _opaque_bound(self, name: str, width: int, a: int | Linear, b: int | Linear) -> Linear:
+        """Return the minimum or maximum of values of a tile as a symbol."""
+        natural = [self._is_natural(a), self._is_natural(b)]
+        if any(natural) if name == "maxsi" else all(natural):
+            return symbol((name, a, b))
+        return symbol((ANY, f"{name} i{width}", a, b))
 
     def _fits(self, op: Operation, value: Value, width: int) -> Value:
         """Record the assumption that a sum or product does not overflow, and return it."""
@@ -542,6 +588,8 @@ class Evaluator:
             return Counter(a.loop, value, slope) if slope else value
         if isinstance(b, Counter) and isinstance(a, int) and name in ("addi", "muli"):
             a, b = b, a
+        if isinstance(a, Linear) and isinstance(b, Counter) and name == "subi" and b.slope == 1:
+            return Strided(b, a, -1)  # the iterations that are left
         if not isinstance(a, Counter) or not isinstance(b, int):
             return UNKNOWN
         if name in ("addi", "subi"):
@@ -619,7 +667,17 @@ def _select(c: Value, one: Value, other: Value) -> Value:
     numbers = (int, np.ndarray)
     if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
         return uniform(np.where(c, one, other))
+    if isinstance(c, Linear) and isinstance(one, (int, Linear)) and isinstance(other, (int, Linear)):
+        return symbol((ANY, "select", c, one, other)) if value_varies(c) else UNKNOWN
     return UNKNOWN
+
+
+def _is_opaque(a: Value, b: Value) -> bool:
+    """Return True if a comparison or bound depends on the tile of a while loop.
+
+    Its result is a symbol then, so only a branch on it asks a question.
+    """
+    return isinstance(a, (int, Linear)) and isinstance(b, (int, Linear)) and (value_varies(a) or value_varies(b))
 
 
 def _extract(value: Value, path: tuple[int, ...], is_struct: bool) -> Value:

@@ -34,6 +34,19 @@ AXIOMS = (
         "copies in flight land eventually, and a warp that can run does",
         "practice: the PTX ISA states no progress guarantee for them",
     ),
+    Axiom(
+        "while loops end",
+        "precondition: their conditions depend on sizes and block numbers alone, or on global memory",
+    ),
+    Axiom(
+        "a tcgen05.commit arrives after the earlier MMAs and copies of its thread; MMAs with one accumulator, shape "
+        "and kind execute in order of issue, and so does an MMA after a copy",
+        "PTX ISA, tcgen05 memory consistency model",
+    ),
+    Axiom(
+        "tcgen05.alloc finds free columns",
+        "precondition: blocks of other kernels on the multiprocessor free theirs",
+    ),
     Axiom("tensor maps have the boxes that cute.args declares", "CUDA Driver API, cuTensorMapEncodeTiled, boxDim"),
     Axiom(
         "integer arithmetic on sizes does not overflow, and sizes are not negative",

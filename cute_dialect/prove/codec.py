@@ -21,7 +21,7 @@ from cute_dialect.prove.facts import Facts, Record, Table
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Code, Program
 from cute_dialect.prove.regions import Region
-from cute_dialect.prove.state import Flight, Frame, MBarrier, Named, Product, State, Warp
+from cute_dialect.prove.state import Flight, Frame, MBarrier, Named, Product, State, TensorColumns, Warp
 from cute_dialect.prove.values import (
     UNKNOWN,
     Accumulator,
@@ -118,8 +118,8 @@ class Codec:
 
     def _write(self, v: object) -> Child:
         write = self.write
-        if isinstance(v, Flight):
-            return self._node("flight", map(write, v))
+        if isinstance(v, (Flight, TensorColumns)):
+            return self._node("flight" if isinstance(v, Flight) else "columns", [write(x) for x in v])
         if isinstance(v, tuple):
             return self._node("t", [write(x) for x in cast("tuple[object, ...]", v)])
         if isinstance(v, list):
@@ -235,5 +235,6 @@ _MAKERS: dict[str, Callable[[Sequence[object]], object]] = {
     "n": lambda values: np.asarray(values, np.int64),
     "q": lambda values: Fraction(cast("int", values[0]), cast("int", values[1])),
     "?": lambda values: UNKNOWN,
+    "columns": lambda values: TensorColumns(*cast("tuple[int, int, int, bool, bool]", values)),
     "flight": lambda values: Flight(*cast("tuple[int, int, int, int]", values)),
 }

@@ -13,9 +13,9 @@ from cute_dialect.interp.compiler.switches import is_switch
 from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.decisions import Restart, Undecided, split
 from cute_dialect.prove.exhaustive import Step, WrongStep, land, take_step
-from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.search import Choice
+from cute_dialect.prove.tensor_steps import TensorMachine
 from cute_dialect.runtime.turns import MOST_TURNS, Turn, write_turns
 
 
@@ -47,15 +47,15 @@ def _turns(program: Program, steps: Iterable[Step]) -> Iterator[Turn]:
 
 def steps_of(program: Program, learned: Learned, choices: Sequence[Choice]) -> list[Step]:
     """Return the steps of the search that lead to a violation, given the answers on the way to it."""
-    machine = Machine(program, learned)
-    s, out, left = machine.start(), list[Step](), list(choices)[::-1]
+    machine = TensorMachine(program, learned)
+    s, out, left, tiles = machine.start(), list[Step](), list(choices)[::-1], 0
     try:
         while len(out) < MOST_TURNS:
             before = len(out)
             for w in s.warps:
-                while w.frames:
+                while w.frames and not (tiles and len(out) > before):
                     try:
-                        step = take_step(machine, s, w.number)
+                        step = take_step(machine, s, w.number, tiles)
                     except Undecided as question:
                         if not left:
                             return out
@@ -64,10 +64,14 @@ def steps_of(program: Program, learned: Learned, choices: Sequence[Choice]) -> l
                     if step is None:
                         break
                     out.append(step)
-            if len(out) == before:
-                if not s.flying:
-                    break
+            if len(out) > before:
+                tiles = 0
+            elif s.flying:
                 out.append(land(machine, s, 0))
+            elif tiles:
+                break
+            else:
+                tiles = 1  # as in `Search.proceed`
     except WrongStep as v:
         out.append(v.step)
     except Restart:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cute_dialect.prove.values import ANY, Base, Linear, Terms, normalized
+from cute_dialect.prove.values import ANY, Atom, Base, Linear, Terms, normalized
 
 Interval = tuple[int | None, int | None]
 
@@ -31,7 +31,14 @@ def lowest(terms: Terms, minimum: Mapping[Terms, int]) -> int | None:
     """Return the least value of a sum of sizes, which are not negative. None if it may be negative."""
     if terms in minimum:
         return minimum[terms]
-    return 0 if all(factor > 0 and atom[0] != ANY for atom, factor in terms) else None
+    if any(factor < 0 or atom[0] == ANY for atom, factor in terms):
+        return None
+    return sum(factor * _least(atom) for atom, factor in terms)
+
+
+def _least(atom: Atom) -> int:
+    """Return the least value of a symbol that is not negative: a maximum with a number is at least that number."""
+    return max(0, *(v for v in atom[1:] if isinstance(v, int))) if atom[0] in ("maxsi", "maxui") else 0
 
 
 def interval_of(decisions: Mapping[Base, Interval], base: Base, minimum: Mapping[Terms, int]) -> Interval:

@@ -18,7 +18,9 @@ from cute_dialect.interp.instructions import conversions, float_ops, integer_ops
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.instructions.ptx import only_computes
 from cute_dialect.prove.attributes import integer_or_none, integers_of
+from cute_dialect.prove.tensor_form import tensor_form
 from cute_dialect.prove.verdict import NotProved, where
+from cute_dialect.prove.wgmma_form import is_wgmma_text, wgmma_form
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,18 @@ NO_EFFECT: frozenset[str] = frozenset(
     }
 )
 """Ops that only order or prefetch global memory, and fences: ignoring an order can only lose a proof."""
-CONTROL: frozenset[str] = frozenset({"scf.if", "scf.for", "scf.yield", "llvm.return", "gpu.return", "func.return"})
+CONTROL: frozenset[str] = frozenset(
+    {
+        "scf.if",
+        "scf.for",
+        "scf.while",
+        "scf.condition",
+        "scf.yield",
+        "llvm.return",
+        "gpu.return",
+        "func.return",
+    }
+)
 EFFECTS: dict[str, Effect] = {
     "nvvm.mbarrier.init": Effect("mbarrier_init", (0, 1)),
     "nvvm.mbarrier.arrive": Effect("mbarrier_arrive", (0,)),
@@ -100,7 +113,7 @@ EFFECTS: dict[str, Effect] = {
     "nvvm.cp.async.bulk.commit.group": Effect("bulk_commit"),
     "nvvm.cp.async.bulk.wait_group": Effect("bulk_wait"),
     "nvvm.wgmma.fence.aligned": Effect("wgmma_fence"),
-    "nvvm.wgmma.mma_async": Effect("wgmma", (0, 1, 2)),
+    "nvvm.wgmma.mma_async": Effect("wgmma", (1, 2)),
     "nvvm.wgmma.commit.group.sync.aligned": Effect("wgmma_commit"),
     "nvvm.wgmma.wait.group.sync.aligned": Effect("wgmma_wait", blocks=True),
     "nvvm.cp.async.shared.global": Effect("cp_async", (0,)),
@@ -121,6 +134,9 @@ MAY_BE = ("read", "write", "cp_async", "reads_accumulator")
 
 _WAIT = re.compile(r"\s*wgmma\.wait_group\.sync\.aligned (\d+);\s*")
 _REMOTE_ARRIVE = re.compile(r"\s*mbarrier\.arrive(\.release\.cluster)?\.shared::cluster\.b64 _, \[\$0\];\s*")
+_REDUCE = re.compile(
+    r"\s*cp\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group\.\w+(\.noftz)?\.\w+ \[\$0\], \[\$1\], \$2;\s*"
+)
 _ARRIVE = "llvm.nvvm.barrier.cta.arrive.aligned.count"
 _PURE_INTRINSICS = re.compile(
     r"llvm\.(nvvm\.(ex2|lg2|rcp|rsqrt|sqrt|sin|cos|tanh|fm(in|ax)|f2|ff2|add|fma|mul|prmt|bitcast)\b.*"
@@ -144,6 +160,11 @@ def effect_of(op: Operation) -> Effect | None:
         text = getattr(attr_of(op, "asm_string") or attr_of(op, "ptxCode"), "data", "")
         if _WAIT.fullmatch(text):
             return Effect("wgmma_wait", blocks=True)
+        if op.name == "llvm.inline_asm" and is_wgmma_text(text):
+            form = wgmma_form(op)
+            return Effect("wgmma", tuple(op.operands.index(v) for v in form.essential))
+        if op.name == "nvvm.inline_ptx" and _REDUCE.fullmatch(text):
+            return Effect("bulk_store", (1, 2))
         if op.name == "nvvm.inline_ptx" and _REMOTE_ARRIVE.fullmatch(text):
             return Effect("mbarrier_arrive", (0, 1))
         if not text.strip() or text.strip().startswith(".pragma") or only_computes(text):
@@ -151,6 +172,8 @@ def effect_of(op: Operation) -> Effect | None:
         raise NotProved(f"the effect of inline PTX {text.strip()[:60]!r} is not modelled", op)
     if name == "llvm.call_intrinsic":
         called = getattr(attr_of(op, "intrin"), "data", "")
+        if (form := tensor_form(op)) is not None:
+            return Effect(*form)
         if called == _ARRIVE:
             return Effect("barrier", (0, 1))
         if _PURE_INTRINSICS.fullmatch(called):
@@ -162,8 +185,6 @@ def effect_of(op: Operation) -> Effect | None:
         raise NotProved(f"{name} of shared memory is not modelled", op)
     if name in COMPUTES or name in NO_EFFECT or name in CONTROL or name.startswith("nvvm.read.ptx.sreg."):
         return None
-    if name == "scf.while":
-        raise NotProved("the number of iterations of a while loop is not modelled; use a for loop", op)
     raise NotProved(f"the effect of {name} is not modelled", op)
 
 

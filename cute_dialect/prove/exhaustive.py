@@ -23,6 +23,7 @@ from cute_dialect.prove.machine import Instruction, Machine
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.search import MOST_RESTARTS, Choice, Found, Keys, Visited, deadlock, without_iterations
 from cute_dialect.prove.state import MBarrier, State, Warp
+from cute_dialect.prove.tensor_steps import TensorMachine
 from cute_dialect.prove.verdict import NotProved, Violation
 
 MOST_STATES = 20_000
@@ -47,7 +48,7 @@ QUIET = frozenset(
 """Kinds of steps that commute with all steps of other warps."""
 
 
-class Interleaved(Machine):
+class Interleaved(TensorMachine):
     """The abstract machine without the conditions that make one schedule enough."""
 
     def _in_phase(self, s: State, w: Warp, c: int, at: int, b: MBarrier, op: Operation) -> None:
@@ -120,18 +121,18 @@ def interleavings(machine: Machine, s: State) -> Iterator[tuple[Step, State]]:
         raise deadlock(waiting)
 
 
-def take_step(machine: Machine, s: State, number: int) -> Step | None:
-    """Let a warp take one step. Return None if it has to wait."""
+def take_step(machine: Machine, s: State, number: int, tiles: int | None = None) -> Step | None:
+    """Let a warp take one step. Return None if it has to wait. `tiles`: see `Machine.advance`."""
     machine.trace = []
     w, before = s.warps[number], len(s.flying)
     try:
-        moved = machine.advance(s, w, single=True)
+        moved = machine.advance(s, w, single=True, tiles=tiles)
     except Violation as v:
         raise WrongStep(v, Step(number, v.op)) from None
     if not moved:
         return None
     if not machine.trace:
-        return Step(number, joins=bool(w.frames))
+        return Step(number, joins=bool(w.frames) and w.joined is not None)
     return Step(number, machine.trace[0][1], copies=len(s.flying) - before)
 
 

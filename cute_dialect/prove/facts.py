@@ -22,6 +22,10 @@ Actor: TypeAlias = "tuple[Hashable, ...]"
 DONE = -1
 """Ticket of an access that is complete, or that never was asynchronous."""
 READ, WRITE = "read", "write"
+_ASYNC = ("tma", "wgmma", "bulk", "mma", "tensor", "ld", "st", "alloc", "dealloc")
+"""Actors whose accesses need no proxy fence to be visible to asynchronous copies."""
+_LATE = ("tensor", "ld")
+"""Actors whose reads matter until others have executed a tcgen05.fence::after_thread_sync."""
 SETTLED: Actor = ("anyone",)
 """Actor of writes that are ordered before whatever any thread or copy does."""
 _ORDER = ("phase", "taken")
@@ -44,7 +48,7 @@ class Record:
     def __init__(self, kind: str, actor: Actor, ticket: int, known: int, fenced: int, may_be: bool) -> None:
         self.kind, self.actor, self.ticket = kind, actor, ticket
         self.known, self.fenced, self.may_be = known, fenced, may_be
-        self.is_write, self.is_async = kind == WRITE, actor[0] in ("tma", "wgmma", "bulk")
+        self.is_write, self.is_async = kind == WRITE, actor[0] in _ASYNC
 
 
 class Table:
@@ -52,11 +56,12 @@ class Table:
 
     Attributes:
         everyone: The `all` bits of all classes.
+        after: Bits of the holders that stand for fences of tcgen05. Knowledge of everyone else does not include them.
         order: Mask of the tokens that precede whatever follows them, whether or not memory is visible.
     """
 
     def __init__(self, everyone: int) -> None:
-        self.everyone, self.order = everyone, 0
+        self.everyone, self.order, self.after = everyone, 0, 0
         self._records: dict[tuple[str, Actor, int, int, int, bool], Record] = {}
         self._tokens: dict[Hashable, int] = {}
 
@@ -72,11 +77,14 @@ class Table:
         """Return a record that other holders know. None for a read that is ordered before whatever any thread does."""
         everyone = self.everyone
         if known & everyone == everyone:
+            late = ~self.after | known & self.after  # only tcgen05.fence::after_thread_sync adds these holders
             if not r.is_write:
-                return None
+                if r.actor[0] not in _LATE or late == -1:
+                    return None
+                return self.record(READ, r.actor, DONE, late, fenced, r.may_be)
             if r.is_async or fenced & everyone == everyone:
-                return self.record(WRITE, SETTLED, DONE, -1, -1, r.may_be)
-            known, ticket = -1, DONE
+                return self.record(WRITE, SETTLED, DONE, late, -1, r.may_be)
+            known, ticket = late, DONE
         return self.record(r.kind, r.actor, ticket, known, fenced, r.may_be)
 
     def token(self, token: Hashable) -> int:
@@ -235,7 +243,7 @@ class Facts:
 
         A step adds holders if other holders know something, and reports a violation if some do not. So whatever is
         reported after the other facts is reported after these, too, and the relation holds again after each step.
-        Records that everyone knows never matter to a report. Actors and groups must agree, since steps name them.
+        Records that every holder knows never matter to a report. Actors and groups must agree, since steps name them.
         """
         if self.written != other.written:
             return False
@@ -246,7 +254,7 @@ class Facts:
         for r, mask in self.records.items():
             groups.setdefault((r.kind, r.actor, r.ticket, r.may_be), []).append((r, mask))
         for r, mask in other.records.items():
-            if r.actor == SETTLED:
+            if r.actor == SETTLED and r.known == -1:
                 continue
             for mine, pieces in groups.get((r.kind, r.actor, r.ticket, r.may_be), ()):
                 if not mine.known & ~r.known and not mine.fenced & ~r.fenced:

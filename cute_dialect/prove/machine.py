@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
 from cute_dialect.interp.errors import attr_of
-from cute_dialect.interp.instructions.matrix import shape_of
 from cute_dialect.interp.instructions.moves import enum_word
-from cute_dialect.interp.machine.wgmma import Instruction as Issued
-from cute_dialect.interp.machine.wgmma import Shape, operand_units
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.prove.arithmetic import Evaluator, Learned, Reader, Run, size_in_bytes
 from cute_dialect.prove.attributes import integer_of
@@ -26,7 +23,9 @@ from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, si
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
 from cute_dialect.prove.program import Code, Program, closure
 from cute_dialect.prove.regions import Partition, Region
-from cute_dialect.prove.state import ALL_LANES, Flight, Frame, MBarrier, Named, Product, State, Warp
+from cute_dialect.prove.sequences import is_while, iterations, settled, variable, while_loop
+from cute_dialect.prove.state import ALL_LANES, LOOPS, Flight, Frame, MBarrier, Named, Product, State, Warp
+from cute_dialect.prove.tensor_form import WORDS
 from cute_dialect.prove.values import (
     UNKNOWN,
     Accumulator,
@@ -40,9 +39,7 @@ from cute_dialect.prove.values import (
     uniform,
 )
 from cute_dialect.prove.verdict import NotProved, Violation
-
-if TYPE_CHECKING:
-    from cute_dialect.interp.errors import OpInfo
+from cute_dialect.prove.wgmma_form import wgmma_form, whole_struct
 
 T = TypeVar("T")
 MOST_STEPS = 400_000
@@ -89,6 +86,7 @@ class Machine(Evaluator):
         self.trace: list[tuple[int, Operation]] | None = None
         self._regions: dict[object, Region] = {}
         self._instructions: dict[Code, list[Instruction]] = {}
+        self._last_loops: dict[Code, int] = {}
         self._trips: dict[
             tuple[Operation, int | Linear, int | Linear, int | Linear],
             tuple[Linear, int, int, int | Linear, int | Linear],
@@ -105,7 +103,7 @@ class Machine(Evaluator):
                 everyone |= bit
         self.table = Table(everyone)
         units = program.window // learned.unit
-        self.pieces = Partition(units * program.blocks)
+        self.pieces = Partition((units + WORDS * len(program.allocations)) * program.blocks)
         self._windows = [Region(((1 << units) - 1) << (units * rank)) for rank in range(program.blocks)]
         for window in self._windows:
             self.pieces.mask(window)
@@ -349,11 +347,12 @@ class Machine(Evaluator):
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def advance(self, s: State, w: Warp, single: bool = False) -> bool:
+    def advance(self, s: State, w: Warp, single: bool = False, tiles: int | None = None) -> bool:
         """Run a warp until it has to wait or ends. Return True if it took a step.
 
         Args:
             single: Stop after one step that other warps can see.
+            tiles: Number of tiles that the warp may begin before others have ended theirs, None for any.
         """
         moved = False
         budget = MOST_STEPS
@@ -364,6 +363,10 @@ class Machine(Evaluator):
                 raise NotProved("a loop does not end, or is too long to follow", frames[-1].op)
             f = frames[-1]
             if f.undecided:
+                if tiles is not None and is_while(f.op) and self._is_ahead(s, w, f):
+                    if not tiles:
+                        return moved
+                    tiles, moved = tiles - 1, True
                 self._iterate(s, w, f)
                 continue
             instructions = self._instructions.get(f.code)
@@ -393,11 +396,39 @@ class Machine(Evaluator):
                 return True
         return moved
 
+    def _is_ahead(self, s: State, w: Warp, f: Frame) -> bool:
+        """Return True if another warp has not ended the tile before the one that a warp is about to begin.
+
+        Without this, a role that skips tiles gets ahead of the others by any number of them.
+        """
+        if not f.at:
+            return False
+        following = f.position + f.pace
+        for o in s.warps:
+            if o is w or not o.frames:
+                continue
+            tiles = [g for g in o.frames if is_while(g.op)]
+            if any(g.loop is None or g.position + g.pace * g.undecided < following for g in tiles):
+                return True
+            if not tiles and any(g.index <= self._last_loop(g.code) for g in o.frames):
+                return True
+        return False
+
+    def _last_loop(self, code: Code) -> int:
+        """Return the position of the last op of a block that contains a loop over tiles, -1 if there is none."""
+        got = self._last_loops.get(code)
+        if got is None:
+            loops = [n for n, op in enumerate(code.ops) if any(map(is_while, op.walk()))]
+            got = self._last_loops[code] = loops[-1] if loops else -1
+        return got
+
     def _not_known(self, w: Warp) -> NotProved:
         """Return the error that a condition of the innermost branches and loops is not known."""
         outer = next(f for f in w.frames if f.may_be)
         op = outer.op
         assert op is not None
+        if op.name == "scf.while":
+            return NotProved("the number of iterations of a while loop depends on a value that is not known", op)
         if op.name == "scf.for":
             return NotProved("the bounds of a loop are not known", op, _why_unknown(self.get(w, op.operands[1])))
         condition = op.operands[0]
@@ -423,7 +454,12 @@ class Machine(Evaluator):
         """Return the step of an op, its control flow, or its computation."""
         effect = self.program.effects.get(op)
         i = Instruction(op, tuple(self.reader(v) for v in op.operands), effect.kind if effect else "")
-        control = {"scf.yield": self._leave, "scf.if": self._branch, "scf.for": self._enter}.get(op.name)
+        control = {
+            "scf.yield": self._leave,
+            "scf.if": self._branch,
+            "scf.for": self._enter,
+            "scf.while": self._enter_while,
+        }.get(op.name)
         if op.name.endswith(".return"):
             control = self._return
         if control is not None:
@@ -492,6 +528,9 @@ class Machine(Evaluator):
         """Decide whether a loop goes on."""
         op = f.op
         assert op is not None and f.bounds is not None
+        if op.name == "scf.while":
+            self._iterate_while(s, w, f, op)
+            return
         lower, upper, step = f.bounds
         iv: Value
         numbers = (int, np.ndarray)
@@ -526,6 +565,75 @@ class Machine(Evaluator):
             w.tile = f.position
         self._forget(w, f)
         w.frames.pop()
+
+    def _enter_while(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
+        op = i.op
+        f.index += 1
+        if op not in self.program.scopes:
+            for _, slot in i.once("results", lambda: self._relevant(op.results)):
+                w.env[slot] = UNKNOWN
+            return
+        loop = while_loop(op)
+        body = op.regions[1].block
+        new = self._frame(body, op, f.lanes, may_be=f.may_be)
+        digest = loop.digest([self._fixed(s, w, v) for v in loop.leaves])
+        new.bounds, new.undecided = (0, UNKNOWN if digest is None else iterations(digest), 1), True
+        if digest is None:
+            new.may_be = True
+        elif any(g.loop is not None for g in w.frames):
+            raise NotProved("a while loop inside a loop of unknown length is not modelled", op)
+        for n, slot in i.once("relevant", lambda: self._relevant(body.args)):
+            w.env[slot] = i.args[loop.passes[n]](w)
+        w.frames.append(new)
+
+    def _fixed(self, s: State, w: Warp, value: SSAValue) -> Value:
+        """Return a value that is fixed before a loop begins, although an op in the loop may compute it."""
+        op = value.owner
+        is_pure = isinstance(op, Operation) and not op.regions and op not in self.program.effects
+        if is_pure and isinstance(op, Operation) and (not op.operands or op.name == "llvm.extractvalue"):
+            return self.evaluate(s, w, op, ALL_LANES)
+        return self.get(w, value)
+
+    def _iterate_while(self, s: State, w: Warp, f: Frame, op: Operation) -> None:
+        """Decide whether a while loop goes on."""
+        assert f.bounds is not None
+        upper, loop, args = f.bounds[1], while_loop(op), op.regions[1].block.args
+        if isinstance(upper, Linear):
+            terms = upper.terms
+            self._learn_while(op, terms)
+            base = self.base(w, terms)
+            goes = self.is_positive(s, w, Linear(terms, -f.at), op, base if f.at else None)
+            f.loop, f.position, w.tile = base, f.at, f.at
+        else:
+            # Any number of iterations. Without synchronization, one stands for all of them.
+            goes = f.at == 0
+            for arg in args:
+                if arg in self.program.pending:
+                    raise self._not_known(w)
+                w.env[self.program.slot(arg)] = UNKNOWN
+        f.undecided = False
+        if goes:
+            f.index = 0
+            if isinstance(upper, Linear):
+                for arg, carried in zip(args, loop.passes):
+                    if carried in loop.variables:
+                        digest = str(upper.terms[0][0][1])
+                        w.env[self.program.slot(arg)] = variable(digest, loop.variables.index(carried))
+            return
+        for r, arg, carried in zip(op.results, args, loop.passes):
+            if r in self.program.relevant:
+                w.env[self.program.slot(r)] = UNKNOWN if carried in loop.variables else self.get(w, arg)
+        self._forget(w, f)
+        w.frames.pop()
+
+    def _learn_while(self, op: Operation, terms: Terms) -> None:
+        """Learn that a while loop counts tiles. Raises Restart if that is new."""
+        learned = self.learned
+        if op not in learned.outer or terms not in learned.outer_bases or terms not in learned.loop_bases:
+            learned.outer.add(op)
+            learned.outer_bases.add(terms)
+            learned.loop_bases.add(terms)
+            raise Restart
 
     def _question(self, s: State, w: Warp, f: Frame, op: Operation) -> tuple[bool, Value]:
         """Ask whether a loop with a symbolic bound goes on."""
@@ -581,8 +689,12 @@ class Machine(Evaluator):
         parent = f.op
         assert parent is not None
         values = [read(w) for read in i.once("values", lambda: [self._held_reader(v) for v in i.op.operands])]
-        if parent.name == "scf.for":
-            for n, slot in i.once("relevant", lambda: self._relevant(parent.regions[0].block.args[1:])):
+        if parent.name in LOOPS:
+            is_while = parent.name == "scf.while"
+            args = parent.regions[1].block.args if is_while else parent.regions[0].block.args[1:]
+            if is_while:
+                values = [settled(values[carried]) for carried in while_loop(parent).passes]
+            for n, slot in i.once("relevant", lambda: self._relevant(args)):
                 v = values[n]
                 w.env[slot] = v if f.lanes == f.entered else _merged(f.lanes, v, w.env.get(slot, UNKNOWN))
             for slot in f.code.slots:
@@ -635,7 +747,7 @@ class Machine(Evaluator):
     def _forget(self, w: Warp, f: Frame) -> None:
         for slot in f.code.slots:
             w.env.pop(slot, None)
-        if f.op is not None and f.op.name == "scf.for":
+        if f.op is not None and f.op.name in LOOPS:
             for slot in f.code.args:
                 w.env.pop(slot, None)
 
@@ -1150,13 +1262,21 @@ class Machine(Evaluator):
         op = i.op
         if lanes != ALL_LANES:
             raise Violation("sync", "a wgmma in divergent code: some threads of the warp do not reach it", op)
-        a, b = (self.number(read(w), lanes, op, "the descriptor of a wgmma") for read in i.args[1:3])
-        acc = self.held(w, op.operands[0]) if op.operands[0] in self.program.pending else UNKNOWN
+        form = wgmma_form(op)
+        a, b = (
+            None if v is None else self.number(self.get(w, v), lanes, op, "the descriptor of a wgmma")
+            for v in (form.a, form.b)
+        )
+        assert b is not None
+        acc = self._accumulators(w, form.accumulators)
         chained = isinstance(acc, Accumulator) and acc.whole and acc.number >= w.waited
-        if not w.fenced and not chained:
+        if not w.fenced and not (chained and form.a is not None and not form.registers):
             raise Violation(
                 "wgmma", "missing wgmma.fence: registers of this wgmma were accessed since the last one", op
             )
+        for v in form.registers:
+            if v in self.program.pending and isinstance(held := self.held(w, v), Accumulator):
+                self._check_registers(w, held, op)
         if isinstance(acc, Accumulator) and not acc.whole:
             self._check_registers(w, acc, op)
         group = w.number // 4
@@ -1165,7 +1285,7 @@ class Machine(Evaluator):
         number = w.issued
         w.issued += 1
         products = s.products.setdefault(group, {})
-        operands = i.once("shape", lambda: shape_key(op)), a, b
+        operands = form.text, a, b
         p = products.setdefault(number, Product(operands))
         if p.operands != operands:
             raise Violation("sync", "the warps of a warpgroup issue different wgmma", op)
@@ -1179,10 +1299,18 @@ class Machine(Evaluator):
         w.env[self.program.slot(op.results[0])] = Accumulator(number, True)
         return True
 
-    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int, b: int) -> Region:
+    def _accumulators(self, w: Warp, values: tuple[SSAValue, ...]) -> Value:
+        """Return the accumulators of a wgmma: those of one earlier wgmma, or the last of several."""
+        struct = whole_struct(values)
+        if struct is not None:
+            return self.held(w, struct) if struct in self.program.pending else UNKNOWN
+        held = [a for v in values if v in self.program.pending and isinstance(a := self.held(w, v), Accumulator)]
+        return Accumulator(max(a.number for a in held), False) if held else UNKNOWN
+
+    def _operands_of_wgmma(self, w: Warp, op: Operation, a: int | None, b: int) -> Region:
         """Return the region that a warp's part of a wgmma reads."""
         start = w.rank * self.program.window
-        parts = wgmma_units(op, a, b, w.number % 4)
+        parts = wgmma_form(op).units(a, b, w.number % 4)
         return self.region([16 * u + start for units in parts for u in units], 16, op)
 
     def _do_wgmma_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
@@ -1264,28 +1392,6 @@ def _plan_of(
     if len(trips.terms) != 1 or trips.terms[0][1] != 1:
         trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
     return trips, first, pace, lower, grain
-
-
-def shape_key(op: Operation) -> tuple[object, ...]:
-    """Return the shape and types of a wgmma as a value."""
-    return tuple(str(op.properties.get(k)) for k in ("shape", "typeA", "typeB", "typeD", "layoutA", "layoutB"))
-
-
-def wgmma_units(op: Operation, a: int, b: int, warp: int) -> list[tuple[int, ...]]:
-    """Return the 16-byte units that one warp's part of a wgmma reads: its rows of A, and B."""
-    dims = shape_of(op)
-    shape = Shape(
-        dims["n"],
-        dims["k"],
-        enum_word(attr_of(op, "typeD")),
-        enum_word(attr_of(op, "typeA")),
-        enum_word(attr_of(op, "typeB")),
-        "k" if enum_word(attr_of(op, "layoutA")) == "row" else "mn",
-        "k" if enum_word(attr_of(op, "layoutB")) == "col" else "mn",
-    )
-    instruction = Issued(shape, cast("OpInfo", None), 0)
-    instruction.a, instruction.b = a, b
-    return [tuple(int(u) for u in units) for units in operand_units(instruction, warp)]
 
 
 def _extent_of_read(op: Operation) -> tuple[int, int, str]:

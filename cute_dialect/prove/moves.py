@@ -18,7 +18,7 @@ from cute_dialect.prove.decisions import interval_of
 from cute_dialect.prove.facts import DONE, Record
 from cute_dialect.prove.search import Keys
 from cute_dialect.prove.state import Frame, State, Warp
-from cute_dialect.prove.values import Accumulator, Base, Counter, Linear, Strided, Struct, Value
+from cute_dialect.prove.values import Accumulator, Base, Counter, Strided, Struct, Value
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def choose_move(keys: Keys, s: State) -> Move:
     for base, distance in found.items():
         frames = [f for f in _frames(s) if f.loop == base]
         if distance > 0 and frames:
-            every = lcm(keys.learned.modulus.get(base[0], 1), *(_pace(f) for f in frames))
+            every = lcm(keys.learned.modulus.get(base[0], 1), *(f.pace for f in frames))
             lowest = min(f.position for f in frames) - keys.learned.threshold.get(base[0], -1) - 1
-            most = min(lowest, *((f.at - 1) * _pace(f) for f in frames))
+            most = min(lowest, *((f.at - 1) * f.pace for f in frames))
             shifts[base] = max(0, most // every * every)
     outer = [b for b in found if b[0] in keys.learned.outer_bases]
     tiles = min((shifts.get(b, 0) for b in outer), default=0)
@@ -79,9 +79,9 @@ def check_move(learned: Learned, s: State, move: Move) -> None:
         if distance <= 0 or distance % learned.modulus.get(base[0], 1):
             raise WrongMove("restarts a loop by a distance that changes remainders of its iterations")
         for f in frames:
-            if f.position != _first(f) + _pace(f) * (f.at - f.undecided):
+            if f.position != f.first + f.pace * (f.at - f.undecided):
                 raise WrongMove("restarts a loop whose position is not that of its iteration")
-            if distance % _pace(f) or f.at - distance // _pace(f) < 1:
+            if distance % f.pace or f.at - distance // f.pace < 1:
                 raise WrongMove("restarts a loop before its first iteration")
             if f.position - distance <= learned.threshold.get(base[0], -1):
                 raise WrongMove("restarts a loop below a number that its iterations are compared with")
@@ -125,7 +125,7 @@ def apply_move(learned: Learned, s: State, move: Move) -> None:
             if f.loop is not None:
                 distance = shifts.get(f.loop, 0)
                 f.position -= distance
-                f.at -= distance // _pace(f)
+                f.at -= distance // f.pace
                 f.loop = moved(f.loop)
             f.static = None if f.static is None else moved(f.static)
             if f.bounds is not None:
@@ -195,23 +195,3 @@ def _counters(s: State) -> Iterator[Counter]:
             yield v.counter
         elif isinstance(v, Struct):
             work += [x for _, x in v.fields]
-
-
-def _pace(f: Frame) -> int:
-    """Return the distance of the positions of two iterations, see `Machine._question`."""
-    assert f.bounds is not None
-    lower, _, step = f.bounds
-    if isinstance(lower, int) and isinstance(step, int):
-        return step
-    return step.terms[0][1] if isinstance(step, Linear) else 1
-
-
-def _first(f: Frame) -> int:
-    """Return the position of the first iteration."""
-    assert f.bounds is not None
-    lower, _, step = f.bounds
-    if isinstance(lower, int) and isinstance(step, int):
-        return lower
-    if isinstance(step, Linear) and isinstance(lower, Linear):
-        return dict(lower.terms).get(step.terms[0][0], 0)
-    return 0

@@ -15,14 +15,15 @@ from cute_dialect.prove.verdict import where
 
 
 def preconditions(func: Operation, learned: Learned) -> tuple[str, ...]:
-    """Return the least values of sizes, and the ranges of their products, that a proof assumes."""
+    """Return the least values and ranges of sizes, and the ranges of their products, that a proof assumes."""
     least = [f"{describe(func, terms)} >= {n}" for terms, n in learned.minimum.items()]
     ranges = [
         f"{describe(func, tuple((a, c * factor) for a, c in terms))} < 2^{width - 1}"
         for (terms, width), factor in learned.ranges.items()
         if factor >> width - 20
     ]
-    return (*least, *ranges)
+    small = sorted(f"0 <= {describe(func, terms)} < 2^30" for terms in learned.small)
+    return (*least, *ranges, *dict.fromkeys(small))
 
 
 def excluded_sizes(func: Operation, learned: Learned) -> tuple[str, ...]:
@@ -56,6 +57,12 @@ def _atom(func: Operation, atom: tuple[object, ...]) -> str:
         )
         by = describe(func, step.terms) if isinstance(step, Linear) else str(step)
         return f"iterations of ({text}) by {by}" if by != "1" else f"({text})"
+    if kind == "tensor":
+        return "the column of tcgen05.alloc"
+    if kind == "iterations":
+        return "iterations of the while loop"
+    if kind == ANY and str(atom[1]).startswith("variable"):
+        return "tile"
     if kind == ANY:
         kind, atom = str(atom[1]).partition(" ")[0], atom[1:]
     sides = [

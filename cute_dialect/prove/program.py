@@ -24,6 +24,8 @@ from cute_dialect.interp.machine.group import Machine as Interpreter
 from cute_dialect.interp.types import round_up
 from cute_dialect.prove.attributes import integers_of
 from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, multicast_mask, signals
+from cute_dialect.prove.sequences import condition_sources, sources
+from cute_dialect.prove.tensor_form import check_loads, name_of
 from cute_dialect.prove.verdict import NotProved
 from cute_dialect.runtime.abi import PREFERRED_CLUSTER
 
@@ -117,6 +119,9 @@ class Program:
         for region in [body, *(r for op in body.walk() for r in op.regions)]:
             if len(region.blocks) > 1:
                 raise NotProved("branches between blocks (cf) are not modelled; use if and for", region.block.last_op)
+        self.allocations = [op for op, e in self.effects.items() if e.kind == "tensor_alloc"]
+        self.has_tensor_memory = any(map(name_of, self.effects))
+        check_loads(body)
         self._follow_accumulators()
         self._may_be = {op for op in self.scopes if self._only_accesses(op)}
         self._slice()
@@ -161,9 +166,18 @@ class Program:
                 elif op.name == "scf.yield":
                     parent = op.parent_op()
                     assert parent is not None
+                    if parent.name == "scf.while":
+                        work.append(parent.regions[0].block.args[use.index])
+                        continue
                     work.append(parent.results[use.index])
                     if parent.name == "scf.for":
                         work.append(parent.regions[0].block.args[1 + use.index])
+                elif op.name == "scf.while":
+                    work.append(op.regions[0].block.args[use.index])
+                elif op.name == "scf.condition" and use.index:
+                    parent = op.parent_op()
+                    assert parent is not None
+                    work += [parent.results[use.index - 1], parent.regions[1].block.args[use.index - 1]]
                 elif op.name == "scf.for" and use.index >= 3:
                     work += [op.results[use.index - 3], op.regions[0].block.args[use.index - 2]]
                 elif (effect := self.effects.get(op)) is None:
@@ -189,7 +203,7 @@ class Program:
         work: list[SSAValue] = []
         for value in self.pending:
             owner = value.owner
-            if not isinstance(owner, Operation) or owner.name == "scf.for":
+            if not isinstance(owner, Operation) or owner.name in ("scf.for", "scf.while"):
                 self.relevant.add(value)
             elif owner.name == "scf.if":
                 self.relevant.add(value)
@@ -208,6 +222,10 @@ class Program:
                 (free if op in self._may_be else work).append(op.operands[0])
             elif op.name == "scf.for":
                 work += op.operands[:3]
+            elif op.name == "scf.while":
+                if any(o in self.effects for o in op.regions[0].walk()):
+                    raise NotProved("a while loop whose condition synchronizes or accesses shared memory", op)
+                work += condition_sources(op)
             else:
                 raise NotProved(f"instructions of the protocol inside {op.name} are not modelled", op)
         self.essential |= closure(work)
@@ -327,6 +345,8 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
     """Yield the values that a value is computed from."""
     if isinstance(value, BlockArgument):
         loop = value.block.parent_op()
+        if loop is not None and loop.name == "scf.while":
+            yield from sources(value)
         if loop is not None and loop.name == "scf.for":
             if value.index == 0:
                 yield from loop.operands[:3]
@@ -342,14 +362,16 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
         for region in op.regions:
             if region.blocks and (last := region.block.last_op) is not None:
                 yield last.operands[value.index]
+    elif op.name == "scf.while":
+        yield from sources(value)
     elif op.name == "scf.for":
         last = op.regions[0].block.last_op
         assert last is not None
         yield from op.operands[:3]
         yield from (op.operands[3 + value.index], last.operands[value.index], op.regions[0].block.args[1 + value.index])
     elif (
-        op.name == "nvvm.wgmma.mma_async"
-        or op.regions
+        op.regions
+        or op.name in ("nvvm.wgmma.mma_async", "llvm.inline_asm")
         or op.name.startswith(("llvm.load", "nvvm.ldmatrix", "llvm.call", "llvm.atomic", "llvm.cmpxchg"))
     ):
         return

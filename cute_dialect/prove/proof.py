@@ -42,7 +42,7 @@ PROVED, REFUTED, NOT_PROVED = "proved", "refuted", "not proved"
 AUTO, EXHAUSTIVE = "auto", "exhaustive"
 ENGINES = (AUTO, FACTS, EXHAUSTIVE)
 SCHEDULES = ("round-robin", "adversarial", "reverse", "random")
-REPORTS = ("race", "deadlock", "sync", "uninit", "wgmma", "oob", "misaligned", "divergence")
+REPORTS = ("race", "deadlock", "sync", "uninit", "wgmma", "tcgen05", "oob", "misaligned", "divergence")
 """Kinds of reports of the interpreter that reproduce a violation."""
 _GROUPS = {
     "barrier|barriers": ("barrier", "warp_sync"),
@@ -51,6 +51,8 @@ _GROUPS = {
     "wait for copies|waits for copies": ("bulk_wait", "cp_wait"),
     "wgmma|wgmma": ("wgmma",),
     "wait for wgmma|waits for wgmma": ("wgmma_wait",),
+    "tcgen05 operation|tcgen05 operations": ("tensor_multiply", "tensor_copy", "tensor_read", "tensor_write"),
+    "commit of tcgen05|commits of tcgen05": ("tensor_commit",),
     "access of shared memory|accesses of shared memory": ("read", "write"),
 }
 """Singular and plural of the instructions that a proof counts, and their kinds of effects."""
@@ -270,7 +272,8 @@ def _is_about_synchronization(e: InterpError) -> bool:
     """Return False for a report about global memory, which the prover does not cover."""
     text = str(e).partition("\n")[0]
     is_reused = "barrier" in text and "may still be in use" in text
-    return e.kind in ("deadlock", "sync", "wgmma", "divergence") or "shared memory" in text or is_reused
+    is_inside = "shared memory" in text or "tensor memory" in text
+    return e.kind in ("deadlock", "sync", "wgmma", "tcgen05", "divergence") or is_inside or is_reused
 
 
 def describe_effects(kinds: Iterable[str]) -> str:

@@ -40,6 +40,7 @@ from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.moves import Move, WrongMove, apply_move, check_move, settle
 from cute_dialect.prove.program import Program, find_kernel
 from cute_dialect.prove.state import ALL_LANES, State
+from cute_dialect.prove.tensor_steps import TensorMachine
 from cute_dialect.prove.values import Base
 from cute_dialect.prove.verdict import NotProved, Violation
 
@@ -114,24 +115,26 @@ def recheck_all(modules: Mapping[str, ModuleOp], certificates: Sequence[Content]
 
 def machine_of(program: Program, learned: Learned, engine: str) -> Machine:
     """Return the machine whose steps an engine takes."""
-    return (Machine if engine == FACTS else Interleaved)(program, learned)
+    return (TensorMachine if engine == FACTS else Interleaved)(program, learned)
 
 
 def proceed(machine: Machine, s: State, deadline: float) -> Undecided | None:
     """Run a state in the fixed order of warps to the next question. Return None at the end of the block.
 
-    Copies land when no warp can continue. Raises Violation if no copy is in flight either.
+    Copies land when no warp can continue. Then a warp may begin a tile before others have ended theirs.
+
+    Raises Violation if even then no warp can continue.
     """
     try:
         while True:
             if time.process_time() > deadline:
                 raise NotProved("the limit of time is reached; raise --limit")
-            moved = [w.number for w in s.warps if w.frames and machine.advance(s, w)]
-            if moved:
+            if [w.number for w in s.warps if w.frames and machine.advance(s, w, tiles=0)]:
                 continue
-            if not s.flying:
+            if s.flying:
+                machine.land(s, 0)
+            elif not any(w.frames and machine.advance(s, w, tiles=1) for w in s.warps):
                 break
-            machine.land(s, 0)
     except Undecided as question:
         return question
     waiting = [w for w in s.warps if w.frames]
@@ -206,6 +209,7 @@ class _Checker:
         self._check_hints(program.warps * program.blocks)
         self._check_claim(kernel)
         self.ranges, self.learned.ranges = self.learned.ranges, {}
+        self.small, self.learned.small = self.learned.small, set()
         self.machine = machine_of(program, self.learned, self.engine)
         self.codec.machine = self.machine
         for token in cast("tuple[Hashable, ...]", self.codec.read(content["tokens"])):
@@ -265,7 +269,7 @@ class _Checker:
                 )
             for outcome, edge in zip(following, edges):
                 self._compare(outcome, edge)
-        if self.learned.ranges != self.ranges:
+        if self.learned.ranges != self.ranges or self.learned.small != self.small:
             raise RejectedError("the certificate assumes other ranges of sizes than the steps of the kernel do")
         return len(self.rows)
 

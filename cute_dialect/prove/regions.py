@@ -40,7 +40,7 @@ class Partition:
     """
 
     def __init__(self, units: int) -> None:
-        self._pieces = [(1 << units) - 1]
+        self._size, self._pieces = units, [(1 << units) - 1]
         self._splits: list[tuple[int, int]] = []
 
     @property
@@ -59,6 +59,8 @@ class Partition:
         return region.mask
 
     def _cut(self, units: int) -> int:
+        if units >> self._size:
+            raise ValueError("a region outside of the partition")
         out = 0
         for i, piece in enumerate(self._pieces[:]):
             if common := piece & units:

@@ -22,7 +22,9 @@ from cute_dialect.prove.facts import DONE, Facts
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Code, Program
 from cute_dialect.prove.regions import Partition
-from cute_dialect.prove.state import Frame, State, Warp
+from cute_dialect.prove.sequences import varies
+from cute_dialect.prove.state import LOOPS, Frame, State, Warp
+from cute_dialect.prove.tensor_steps import TensorMachine
 from cute_dialect.prove.values import Accumulator, Base, Counter, Strided, Struct, Terms, Value
 from cute_dialect.prove.verdict import NotProved, Violation
 
@@ -62,7 +64,7 @@ class Keys:
     def __init__(self, machine: Machine) -> None:
         self.machine, self.learned, self.program = machine, machine.learned, machine.program
         self._asks: dict[Operation, frozenset[Terms]] = {}
-        self._last: dict[tuple[Code, Terms], int] = {}
+        self._last: dict[tuple[Code, Terms, int], int] = {}
 
     def _asked(self, op: Operation) -> frozenset[Terms]:
         """Return the bases that an op or an op in it compares with a number."""
@@ -74,13 +76,28 @@ class Keys:
             got = self._asks[op] = frozenset(found)
         return got
 
-    def _last_asker(self, code: Code, terms: Terms) -> int:
-        """Return the position of the last op that compares a base with a number, -1 if there is none."""
-        got = self._last.get((code, terms))
+    def _last_asker(self, w: Warp, code: Code, terms: Terms) -> int:
+        """Return the position of the last op that compares a base with a number for a warp, -1 if there is none."""
+        key = code, terms, w.number
+        got = self._last.get(key)
         if got is None:
-            asking = [n for n, op in enumerate(code.ops) if terms in self._asked(op)]
-            got = self._last[code, terms] = asking[-1] if asking else -1
+            asking = [n for n, op in enumerate(code.ops) if terms in self._asked(op) and not self._skips(w, op)]
+            got = self._last[key] = asking[-1] if asking else -1
         return got
+
+    def _skips(self, w: Warp, op: Operation) -> bool:
+        """Return True if a warp never takes a branch, because its condition depends on the thread alone."""
+        if op.name != "scf.if" or op.regions[1].blocks:
+            return False
+        work = [op.operands[0]]
+        while work:
+            value = work.pop()
+            if self.program.is_invariant(value):
+                if not np.any(np.asarray(self.machine.get(w, value) != 0)):
+                    return True
+            elif isinstance(value.owner, Operation) and value.owner.name == "arith.andi":
+                work += value.owner.operands
+        return False
 
     def _may_ask(self, w: Warp, base: Base) -> bool:
         """Return True if a warp may still compare a base with a number that is not relative to its loop."""
@@ -90,13 +107,13 @@ class Keys:
         for f in reversed(w.frames):
             if f.static == base:
                 return True
-            is_loop = f.op is not None and f.op.name == "scf.for"
+            is_loop = f.op is not None and f.op.name in LOOPS
             start = 0 if is_loop and not (f.op in self.learned.outer and tile == w.tile) else f.index
-            if f.undecided and f.op is not None and f.op in self.learned.outer and tile == w.tile:
+            if f.undecided and f.at and f.op is not None and f.op in self.learned.outer and tile == w.tile:
                 start = len(f.ops)
             if f.undecided and f.at == 0 and f.op is not None and terms in self.learned.askers.get(f.op, ()):
                 return True
-            if self._last_asker(f.code, terms) >= start:
+            if self._last_asker(w, f.code, terms) >= start:
                 return True
             if tile is not None and tile == w.tile and f.op in self.learned.outer:
                 return False
@@ -114,7 +131,7 @@ class Keys:
         tiles: int | None = None
         for base in {*s.decisions, *positions}:
             terms = base[0]
-            if terms not in self.learned.loop_bases:
+            if terms not in self.learned.loop_bases and not varies(terms):
                 continue
             if base[1] is None and terms not in self.learned.outer_bases:
                 continue  # The same in all tiles, see Learned.launch.
@@ -148,7 +165,7 @@ class Keys:
         """
         tiles = [terms for terms, tile in s.decisions if tile is not None]
         for terms in dict.fromkeys(tiles):
-            if terms not in self.learned.launch and tiles.count(terms) > 1:
+            if terms not in self.learned.launch and tiles.count(terms) > 1 and not varies(terms):
                 most = min(MOST_DECIDED, len(s.mbarriers) // self.program.blocks // 2 + 1)
                 self.learned.launch[terms] = most
                 self.learned.threshold[terms] = max(self.learned.threshold.get(terms, -1), most - 1)
@@ -199,7 +216,17 @@ class Keys:
         )
         named = tuple(sorted((i, b.arrived, b.expected, b.parties, b.before) for i, b in s.named.items()))
         barriers = tuple(sorted((at, b.key()) for at, b in s.mbarriers.items()))
-        return (tuple(warps), decisions, products, named, barriers, tuple(s.flying), s.pool), facts
+        rest = (
+            tuple(warps),
+            decisions,
+            products,
+            named,
+            barriers,
+            tuple(s.flying),
+            s.pool,
+            frozenset(s.tensor.items()),
+        )
+        return rest, facts
 
     def _ticket(self, s: State, slowest: dict[int, int], actor: tuple[Hashable, ...], ticket: int) -> int:
         if actor[0] == "wgmma":
@@ -272,7 +299,7 @@ class Search:
     """One search for a violation."""
 
     def __init__(self, program: Program, learned: Learned, seconds: float, order: int = 1) -> None:
-        self.machine = Machine(program, learned)
+        self.machine = TensorMachine(program, learned)
         self.keys = Keys(self.machine)
         self.deadline = time.process_time() + seconds
         self.order = order
@@ -310,19 +337,25 @@ class Search:
         return None
 
     def proceed(self, s: State) -> None:
-        """Run all warps to the end of the block, in a fixed order. Copies land when no warp can continue."""
+        """Run all warps to the end of the block, in a fixed order.
+
+        Copies land when no warp can continue, and a warp begins a tile before others have ended theirs only if nothing
+        else is possible. All schedules have the same order, and this one keeps the warps close together.
+        """
         machine = self.machine
         for n in count(1):
             if not n % 64 and time.process_time() > self.deadline:
                 raise self._unbounded(s)
             moved = False
             for w in s.warps[:: self.order]:
-                if w.frames and machine.advance(s, w):
+                if w.frames and machine.advance(s, w, tiles=0):
                     moved = True
             if moved:
                 continue
             if s.flying:
                 machine.land(s, 0)
+                continue
+            if any(w.frames and machine.advance(s, w, tiles=1) for w in s.warps[:: self.order]):
                 continue
             waiting = [w for w in s.warps if w.frames]
             if waiting:

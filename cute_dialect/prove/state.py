@@ -13,9 +13,10 @@ from xdsl.ir import Block, Operation
 from cute_dialect.prove.decisions import Interval
 from cute_dialect.prove.facts import Facts
 from cute_dialect.prove.program import Code
-from cute_dialect.prove.values import Base, Value
+from cute_dialect.prove.values import Base, Linear, Value
 
 ALL_LANES = (1 << 32) - 1
+LOOPS = ("scf.for", "scf.while")
 
 
 _LEAVES = (
@@ -35,7 +36,7 @@ class Frame:
     """A block of ops that a warp executes, and the position in it.
 
     Attributes:
-        op: The scf.if or scf.for, None for the body of the kernel.
+        op: The scf.if, scf.for or scf.while, None for the body of the kernel.
         lanes: Mask of the lanes that execute the block.
         loop: Base of a loop of unknown length.
         static: Base of a loop whose length is a symbol with a known value.
@@ -72,6 +73,26 @@ class Frame:
     def ops(self) -> list[Operation]:
         """The ops of the block that the protocol depends on."""
         return self.code.ops
+
+    @property
+    def pace(self) -> int:
+        """The distance of the positions of two iterations, see `Machine._question`."""
+        assert self.bounds is not None
+        lower, _, step = self.bounds
+        if isinstance(lower, int) and isinstance(step, int):
+            return step
+        return step.terms[0][1] if isinstance(step, Linear) else 1
+
+    @property
+    def first(self) -> int:
+        """The position of the first iteration."""
+        assert self.bounds is not None
+        lower, _, step = self.bounds
+        if isinstance(lower, int) and isinstance(step, int):
+            return lower
+        if isinstance(step, Linear) and isinstance(lower, Linear):
+            return dict(lower.terms).get(step.terms[0][0], 0)
+        return 0
 
     def copy(self) -> Frame:
         """Return an independent copy."""
@@ -133,7 +154,7 @@ class Warp:
     def is_leaving(self) -> bool:
         """True if only barriers of the cluster are left, so it no longer matters in which tile the warp is."""
         return all(
-            (f.op is None or f.op.name != "scf.for") and all(op.name in _LEAVES for op in islice(f.ops, f.index, None))
+            (f.op is None or f.op.name not in LOOPS) and all(op.name in _LEAVES for op in islice(f.ops, f.index, None))
             for f in self.frames
         )
 
@@ -195,6 +216,21 @@ class Flight(NamedTuple):
     tokens: int = 0
 
 
+class TensorColumns(NamedTuple):
+    """Columns of tensor memory that a warp has allocated.
+
+    Attributes:
+        slot: Offset in shared memory of the address that the allocation wrote, -1 if it was overwritten.
+        has_relinquished: True if the block has given up the permit to allocate.
+    """
+
+    columns: int
+    slot: int
+    warp: int
+    is_live: bool = True
+    has_relinquished: bool = False
+
+
 @dataclass
 class Product:
     """A wgmma of a warpgroup that some of its warps have issued, and the mask of the tokens that precede it."""
@@ -215,6 +251,7 @@ class State:
         self.flying: list[Flight] = []
         self.products: dict[int, dict[int, Product]] = {}
         self.facts = facts
+        self.tensor: dict[tuple[int, int], TensorColumns] = {}  # by the rank of the block and the number of the op
         self.decisions: dict[Base, Interval] = {}
         self.shifted: set[Base] = set()
         self.pool: tuple[int, ...] = ()
@@ -226,6 +263,7 @@ class State:
         out.mbarriers = {k: MBarrier(**b.__dict__) for k, b in self.mbarriers.items()}
         out.named = {k: Named(**b.__dict__) for k, b in self.named.items()}
         out.flying = list(self.flying)
+        out.tensor = dict(self.tensor)
         out.products = {
             g: {n: Product(p.operands, p.warps, p.tokens) for n, p in products.items()}
             for g, products in self.products.items()

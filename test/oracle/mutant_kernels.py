@@ -969,7 +969,7 @@ def _block_lists(seen: np.ndarray, m: int, n: int) -> list[np.ndarray]:
     return lists
 
 
-def _attention(
+def attention_subject(
     name: str, c: AttentionConfig, queries: int, keys: int, *, heads: int = 1, parts: int = 1,
     sequences: Sequence[tuple[int, int, int]] = (),
 ) -> Subject:  # fmt: skip
@@ -1343,16 +1343,16 @@ def subjects() -> list[Subject]:
         _latent_attention("latent attention", LATENT, 16, 100, 64, 164),
         _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
         _block_counts(150, 90),
-        _attention("attention, causal", PLAIN._replace(mask="right", lse=True), 300, 200, heads=2),
-        _attention("attention with dropout", PLAIN._replace(tile_m=64, dropout=True), 100, 150),
-        _attention(
+        attention_subject("attention, causal", PLAIN._replace(mask="right", lse=True), 300, 200, heads=2),
+        attention_subject("attention with dropout", PLAIN._replace(tile_m=64, dropout=True), 100, 150),
+        attention_subject(
             "attention, chunks of padded sequences",
             PLAIN._replace(mask="both", chunked=True, used=True, used_q=True, padded=True, from_end=True),
             150,
             200,
             sequences=((150, 200, 9), (40, 130, 70)),
         ),
-        _attention(
+        attention_subject(
             "attention, rows of pages copied by threads",
             GATHERED,
             40,
@@ -1361,13 +1361,13 @@ def subjects() -> list[Subject]:
             sequences=((40, 149, 0), (40, 70, 0)),
         ),
         *[
-            _with_small(_attention(f"attention with functions{name}", c, *shape, parts=parts), small)
+            _with_small(attention_subject(f"attention with functions{name}", c, *shape, parts=parts), small)
             for name, c, shape, parts in (
                 ("", FUNCTIONS, (100, 300), 1),
                 (", slices", FUNCTIONS._replace(split=True, lse=True), (100, 400), 2),
                 (", a block mask", FUNCTIONS._replace(block_m=128, block_n=128), (270, 200), 1),
             )
-            for small in (_attention("", c, 128, 128, parts=parts),)
+            for small in (attention_subject("", c, 128, 128, parts=parts),)
         ],
         *[
             _with_small(_attention_backward_of_functions(f"attention backward with functions{name}", c, *shape), small)

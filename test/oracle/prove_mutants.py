@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from cute_dialect.interp import InterpError
 from cute_dialect.prove.proof import PROVED, SCHEDULES, prove
 
-KINDS = ("race", "deadlock", "sync", "wgmma")
+KINDS = ("race", "deadlock", "sync", "wgmma", "tcgen05")
 """Kinds of reports that contradict a proof, if they are about shared memory."""
 
 

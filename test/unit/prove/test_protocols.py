@@ -94,21 +94,6 @@ def test_every_effect_has_a_step():
         assert hasattr(Machine, f"_do_{effect.kind}"), name
 
 
-def test_a_while_loop_is_named():
-    @cute.kernel
-    def spin(x: cute.Tensor):
-        while x[0] > 0:
-            x[0] = x[0] - 1
-        cute.arch.sync_threads()
-
-    @cute.jit
-    def launch(x: cute.Tensor):
-        spin(x).launch(grid=1, block=32)
-
-    (proof,) = cute.testing.prove(launch, arrays(1)[:1])
-    assert proof.verdict == "not proved" and "while loop" in proof.reason
-
-
 @pytest.mark.parametrize(
     ("is_late", "reason"),
     [
