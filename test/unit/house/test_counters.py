@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 797,
-    "lines": 238_339,
+    "files": 802,
+    "lines": 239_700,
     "# fmt: skip": 922,
     "Any": 7_026,
     f"functions with {MANY} or more parameters": 126,
