@@ -47,7 +47,7 @@ class WhileLoop:
         passes: The carried value that each argument of the body, and each result, is.
         variables: The carried values that the condition depends on.
         leaves: Values that are fixed before the loop begins: first values of the variables, and others.
-        structure: How condition and next values are computed from variables and leaves.
+        structure: The computation of the condition and of the next values from variables and leaves.
     """
 
     passes: tuple[int, ...]
