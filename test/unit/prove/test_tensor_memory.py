@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import ml_dtypes
 import numpy as np
@@ -44,7 +44,7 @@ def lowered(file: str) -> ModuleOp:
     return cast(ModuleOp, compiled(file).lowered(KERNELS[file]))
 
 
-def arguments(file: str, k: int) -> tuple[Any, ...]:
+def arguments(file: str, k: int) -> tuple[object, ...]:
     """Return operands of ones, and a result to fill."""
     if file == TILE:
         return np.ones((128, k), np.float16), np.ones((32, k), np.float16), np.zeros((128, 32), np.float32)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def arrays(columns: int) -> Arrays:
     return x, np.zeros_like(x)
 
 
-def proof_of(f: Callable[..., Any], **options: Any) -> Proof:
+def proof_of(f: Callable[..., Any], **options: object) -> Proof:
     (proof,) = cute.testing.prove(f, arrays(6), problems=[arrays(9)], **options)
     return proof
 
@@ -85,7 +86,7 @@ def test_tiles_of_different_lengths_are_proved():
     assert proof.assumed == () and 5 < proof.states < 100
 
 
-def test_a_certificate_of_a_while_loop_is_accepted(tmp_path: Any):
+def test_a_certificate_of_a_while_loop_is_accepted(tmp_path: Path):
     path = tmp_path / "tiles.cert"
     proof_of(tiles_ring(), certificate=str(path))
     (line,) = cute.testing.recheck(tiles_ring(), arrays(6), str(path))
