@@ -605,7 +605,7 @@ class Machine(Evaluator):
             goes = self.is_positive(s, w, Linear(terms, -f.at), op, base if f.at else None)
             f.loop, f.position, w.tile = base, f.at, f.at
         else:
-            # Any number of iterations. Without synchronization, one stands for all of them.
+            # The number is not known. Without synchronization, one iteration stands for all of them.
             goes = f.at == 0
             for arg in args:
                 if arg in self.program.pending:
