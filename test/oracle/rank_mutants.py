@@ -96,6 +96,7 @@ EQUAL = {
         "for turn in range(2 * cute.ceil_div(groups - cute.arch.block_idx().x, grid)):",
     ): "a step without rows, on all ranks",
     ("slt becomes sle", "if column < length:"): "a vector without elements",
+    ("slt becomes sle", "if row < rows:"): "a row without elements",
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
     ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",
     ("llvm.store monotonic", "x.ready.set(there, 2 * cute.arch.block_idx().x + half, ABORT)"): "no data precedes it",
