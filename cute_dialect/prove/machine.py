@@ -319,7 +319,7 @@ class Machine(Evaluator):
         self.sites["visit", (rank, w.number)] = op
 
     def _block_ends(self, s: State, rank: int) -> None:
-        """Check that all other blocks have finished their accesses to the shared memory of a block that ends."""
+        """Check that other blocks and bulk copies have finished with the shared memory of a block that ends."""
         mine = 0
         for w in s.warps:
             if w.rank == rank:
@@ -333,7 +333,8 @@ class Machine(Evaluator):
         window = self.mask(s, self._windows[rank])
         for r, mask in s.facts.records.items():
             if r.actor[0] == "tma" and mask & window and not r.known & mine:
-                text = f"a bulk copy may be in flight when block {rank} of the cluster ends; wait for its mbarrier"
+                block = f"block {rank} of the cluster" if self.program.blocks > 1 else "the block"
+                text = f"a bulk copy may be in flight when {block} ends; wait for its mbarrier"
                 raise Violation("exit", text, self._site(r.actor))
 
     def _race(self, earlier: Record, common: int, kind: str, op: Operation, what: str) -> None:
@@ -473,7 +474,7 @@ class Machine(Evaluator):
     def _return(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:
         w.frames.pop()
         self._ends(s, w)
-        if self.program.blocks > 1 and not any(o.frames for o in s.warps if o.rank == w.rank):
+        if not any(o.frames for o in s.warps if o.rank == w.rank):
             self._block_ends(s, w.rank)
 
     def _branch(self, s: State, w: Warp, f: Frame, i: Instruction) -> None:

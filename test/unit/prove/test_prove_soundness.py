@@ -192,3 +192,44 @@ def test_a_second_loop_sees_the_same_trip_count_as_the_first():
     x = np.ones((32, 12), np.float32)
     (proof,) = cute.testing.prove(launch, (x, np.zeros_like(x)))
     assert proof.verdict == "refuted" and proof.sizes == ("x.shape[1] = 10",), str(proof)
+
+
+@pytest.mark.parametrize("awaited", [True, False])
+def test_bulk_copy_at_the_end_of_a_block(awaited: bool) -> None:
+    """A copy that may land after its block has ended is refuted, as the interpreter reports it."""
+    layout = cute.make_layout((8, 32), stride=(32, 1))
+
+    @cute.kernel
+    def kernel(load: cute.CopyAtom, tiles: cute.Tensor, y: cute.Tensor):
+        tid = cute.arch.thread_idx().x
+        tile = cute.smem_tensor(cute.Float32, layout, 128)
+        full = cute.arch.alloc_smem(cute.Int64, 1, 8)
+        if tid == 0:
+            cute.arch.mbarrier_init(full, 1)
+            cute.arch.mbarrier_init_fence()
+        cute.arch.sync_threads()
+        phase = cute.Int32(0)
+        for k in range(y.shape[0] // 32):
+            cute.arch.sync_threads()
+            if tid == 0:
+                cute.arch.mbarrier_arrive_and_expect_tx(full, 1024)
+                cute.copy(load, cute.local_tile(tiles, (8, 32), (k, 0)), tile, tma_bar_ptr=full)
+            cute.arch.mbarrier_wait(full, phase)
+            phase = phase ^ 1
+            y[k * 32 + tid] = tile[0, tid]
+        cute.arch.sync_threads()
+        if tid == 0:
+            cute.arch.mbarrier_arrive_and_expect_tx(full, 1024)
+            cute.copy(load, cute.local_tile(tiles, (8, 32), (0, 0)), tile, tma_bar_ptr=full)
+        if awaited:
+            cute.arch.mbarrier_wait(full, phase)
+
+    @cute.jit
+    def run(x: cute.Tensor, y: cute.Tensor):
+        load, tiles = cpasync.make_tiled_tma_atom(cpasync.CopyBulkTensorTileG2SOp(), x, layout, (8, 32))
+        kernel(load, tiles, y).launch(grid=1, block=32)
+
+    problems = [(np.ones((8 * n, 32), np.float32), np.zeros(32 * n, np.float32)) for n in (2, 1)]
+    (proof,) = cute.testing.prove(run, problems[0], problems=problems)
+    assert proof.verdict == ("proved" if awaited else "refuted"), proof
+    assert awaited or "may be in flight when the block ends; wait for its mbarrier" in proof.reason
