@@ -29,6 +29,7 @@ from cute_dialect.passes.outside import OutsideError
 from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
 from cute_dialect.runtime.settings import SettingError, flag, missing_package
+from cute_dialect.tools.command_line import not_mlir
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,
@@ -291,6 +292,9 @@ class Job:
         """Return the name and the text of the input."""
         path = self.options.input
         name = STDIN if path == "-" else path
+        if path.endswith(".py"):
+            cure = 'print cute.compile(f, arguments, device="cpu").mlir("trace") in the program'
+            raise Failure(_error(name, not_mlir("cute-opt", path, cure)))
         try:
             if path == "-":
                 if sys.stdin.isatty():

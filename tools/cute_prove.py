@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cute_dialect.algebra import AlgebraError
-from cute_dialect.errors import CuteError
+from cute_dialect.errors import CuteError, UsageError
 from cute_dialect.symbolic.layouts import (
     Verdict,
     parse_condition,
@@ -32,7 +32,7 @@ from cute_dialect.symbolic.layouts import (
     prove_injective,
     symbols_of,
 )
-from cute_dialect.tools.command_line import new_parser
+from cute_dialect.tools.command_line import new_parser, not_mlir
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -187,6 +187,9 @@ def _prove_kernels(options: argparse.Namespace) -> int:
     from cute_dialect.pipelines import compile as compile_cute  # late: start-up
     from cute_dialect.prove.proof import prove  # late: start-up
 
+    if options.file.endswith(".py"):
+        cure = "call cute.testing.prove(f, arguments) in the program, where f is the @cute.jit function"
+        raise UsageError(not_mlir("cute-prove", options.file, cure))
     compiled = compile_cute(Path(options.file), emit="base")
     kernels = _kernels_of(compiled, options.kernel)
     if not kernels:

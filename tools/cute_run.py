@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # pragma: no cover
 from cute_dialect.arch.targets import DEFAULT_CHIP
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.check_expressions import FUNCTIONS, KEYWORDS, REFERENCES, CheckError
-from cute_dialect.tools.command_line import new_parser
+from cute_dialect.tools.command_line import new_parser, not_mlir
 from cute_dialect.tools.programs import collect_rarely, leave, run_program
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 
@@ -204,6 +204,8 @@ def _main(argv: Sequence[str] | None, *, as_program: bool) -> int:
 
 
 def _run(options: argparse.Namespace, as_program: bool) -> int:
+    if options.file.endswith(".py"):
+        raise RunError(not_mlir("cute-run", options.file, f"run python {options.file}"))
     if options.host is not None:
         _run_host(options)
         return 0

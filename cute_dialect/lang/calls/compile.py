@@ -141,9 +141,10 @@ def _traced(function: Any) -> tuple[Traced, tuple[Any, ...]]:
     call = getattr(type(function), "__call__", None)  # noqa: B004  (it may be decorated)
     if isinstance(call, Traced):
         return call, (function,)
+    is_compiled = isinstance(function, Compiled)
     raise CompileError(
         "F102", f"cute.compile takes a function decorated with @cute.jit or @cute.kernel, got {function!r}",
-        hint="decorate the function",
+        hint="pass the @cute.jit function, not the compiled one" if is_compiled else "decorate the function",
     )  # fmt: skip
 
 

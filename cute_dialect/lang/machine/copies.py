@@ -322,9 +322,17 @@ def field_value(field: str, value: Any, what: str) -> SSAValue:
     """Return the SSA value for a field of an atom."""
     if field == "tma_bar":
         return pointer(value, f"the barrier of {what}", "i64", tuple(space for space in AddressSpace if space.shared))
-    if field == "rows" and not (isinstance(value, tuple | list) and len(value) == 4):
-        raise KernelTypeError("F254", f"{what}: rows must be a tuple of four row indices, got {value!r}")
-    if field in ("im2col_offsets", "rows"):
+    if field == "rows":
+        if not (isinstance(value, tuple | list) and len(value) == 4):
+            raise KernelTypeError("F254", f"{what}: rows must be a tuple or list of four row indices, got {value!r}")
+        hint = ""
+        try:
+            if not any(x is None or isinstance(x, tuple | list | slice) for x in value):
+                return to_ssa(tuple(value), "coord")
+        except LayoutError as e:
+            hint = e.hint
+        raise KernelTypeError("F254", f"{what}: rows must be four integers, got {value!r}", hint=hint)
+    if field == "im2col_offsets":
         return to_ssa(value, "coord")
     kinds = {"multicast_mask": Int16, "cache_hint": Int64, "pred": Boolean}
     if field not in kinds:

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from cute_dialect.arch.targets import DEFAULT_TARGET, TARGETS, has_arch, name_chips
 from cute_dialect.errors import CompileError, CuteError, Place
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
-from cute_dialect.lang.tracing.source_location import holds, is_library, is_user_code, location, place_at, user_places
+from cute_dialect.lang.tracing.source_location import (
+    holds,
+    is_library,
+    is_user_code,
+    location,
+    place_at,
+    place_of_frame,
+    user_frames,
+    user_places,
+)
 from cute_dialect.runtime.driver import CudaError, driver
 from cute_dialect.runtime.launch_plan import LaunchError
 from cute_dialect.runtime.settings import word
@@ -345,7 +354,8 @@ def finish_error(error: CuteError) -> None:
     """
     if active() is not None:
         return
-    here = next(iter(user_places()), None)
+    # Host functions of the package in files with kernels, such as cute.testing.prove, are not the user's.
+    here = next((place_of_frame(f) for f in user_frames() if not is_library(f.f_code)), None)
     if isinstance(error, CompileError):
         if error.place is None:
             error.place = here

@@ -253,3 +253,12 @@ def test_parameters_are_chosen_when_they_are_needed(monkeypatch: pytest.MonkeyPa
     assert x[1] == 3
     with pytest.raises(ValueError, match="the function has no parameter 'none'; parameters: x, n, wait"):
         testing.autotune_jit({"none": [1]})(slow.function)
+
+
+@pytest.mark.parametrize("function", [testing.prove, lambda f, x: testing.recheck(f, x, "x.cert")])
+def test_a_compiled_function_is_refused_at_the_users_line(function: Callable[..., object]) -> None:
+    x = np.zeros(4, np.float32)
+    f = cute.compile(testing.convert, x, x.copy(), device="cpu")
+    with pytest.raises(cute.CompileError, match=r"pass the @cute.jit function, not the compiled one") as caught:
+        function(f, (x, x))
+    assert caught.value.place is not None and caught.value.place.file == __file__ and not caught.value.calls

@@ -260,6 +260,8 @@ def test_compile_ahead_of_time(tmp_path: Path) -> None:
         cute.compile(scale, x, y, 1)
     with pytest.raises(cute.CompileError, match=r"F102: cute.compile takes a function decorated with @cute.jit"):
         cute.compile(len, x)
+    with pytest.raises(cute.CompileError, match=r"hint: pass the @cute.jit function, not the compiled one"):
+        cute.compile(k, x, y)
     with pytest.raises(cute.CompileError, match="F103: options: unknown option '--fast'"):
         cute.compile(run, x, y, options="--fast")
     many = cute.precompile([(run, (x, y)), (Scaler(2), (x, y))], workers=2)

@@ -188,9 +188,16 @@ def traced(op: Any, body: Any = None, tile: tuple[int, int] = (4, 64), chip: str
 ERRORS = {
     "F254: cute.copy by CopyBulkTensorTileGather4G2SOp: CopyBulkTensorTileGather4G2SOp needs rows, the indices of its "
     "four rows": lambda: traced(GATHER, lambda load, x, s, bar: cute.copy(load, x, s, tma_bar_ptr=bar)),
-    "F254: cute.copy by CopyBulkTensorTileScatter4S2GOp: rows must be a tuple of four row indices, got (1, 2)": (
+    "F254: cute.copy by CopyBulkTensorTileScatter4S2GOp: rows must be a tuple or list of four row "
+    "indices, got (1, 2)": (
         lambda: traced(SCATTER, lambda store, x, s, bar: cute.copy(store, s, x, rows=(1, 2)))
     ),
+    **{
+        f"F254: cute.copy by CopyBulkTensorTileScatter4S2GOp: rows must be four integers, got {rows!r}": (
+            lambda rows=rows: traced(SCATTER, lambda store, x, s, bar: cute.copy(store, s, x, rows=rows))
+        )
+        for rows in ([1.5, 2, 3, 4], (0, None, 1, 2), (0, 1, 2, (3, 4)))
+    },
     "F254: cute.copy by CopyBulkTensorTileG2SOp: CopyBulkTensorTileG2SOp does not take rows (run-time fields: tma_bar, "
     "multicast_mask, cache_hint, pred)": lambda: traced(
         cpasync.G2S(), lambda load, x, s, bar: cute.copy(load, x, s, tma_bar_ptr=bar, rows=(0, 1, 2, 3))
