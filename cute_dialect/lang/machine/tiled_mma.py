@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +20,7 @@ from cute_dialect.arch.atom import MmaAtom as MmaRow
 from cute_dialect.arch.descriptors import SWIZZLES, plain_atom, smem_tile
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, has_arch
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, TCGEN05, has_arch
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
 from cute_dialect.lang.machine.threads import issued_by_one
@@ -806,7 +806,25 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
             if x == a:
                 n = INTEGER_N if d == "i32" else FLOAT_N
                 lines.append(("wgmma", f"wgmma 64xNx{256 // bits_of(x)} ({d},{x},{y},{d}), N from {n[0]} to {n[-1]}"))
-    return tuple(lines)
+    return (*lines, *(("tcgen05_mma", text) for text in _tcgen05_products(chip, a)))
+
+
+def _tcgen05_products(chip: str, a: str) -> Iterator[str]:
+    """Yield descriptions of the dense MMAs of tensor memory for element type ``a`` of A, one per kind and type of D."""
+    from cute_dialect.arch.tcgen05 import KINDS, ROWS_M, SCALED_KINDS, extents_n  # late: start-up
+
+    shapes = sorted({(m, group) for group, rows in ROWS_M.items() for m in rows})
+    for kind in KINDS:
+        types = [t for t in kind.types if t[1] == a and _has(chip, kind.arch)]
+        for d in dict.fromkeys(t[0] for t in types):
+            tiles = ", ".join(f"{m}xNx{kind.depth}" for m in dict.fromkeys(m for m, _ in shapes))
+            n = sorted({n for m, group in shapes for n in extents_n(kind, m, group)})
+            y = "|".join(t[2] for t in types if t[0] == d)
+            yield f"tcgen05_mma {tiles} ({d},{a},{y},{d}), N from {n[0]} to {n[-1]}"
+    for scaled in SCALED_KINDS:
+        if a in scaled.elements and _has(chip, TCGEN05):
+            y, k = "|".join(scaled.elements), scaled.depth
+            yield f"tcgen05_mma 128xNx{k}, 256xNx{k} (f32,{a},{y},f32), kind = {scaled.name}, N from 8 to 256"
 
 
 def _has(chip: str, needed: str) -> bool:

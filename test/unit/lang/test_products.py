@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from front_tensors import run_on_arrays, shared_tensor
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
+from cute_dialect.arch.tcgen05 import find_scaled_tcgen05, find_tcgen05, kind_of_types
 from cute_dialect.errors import CuteError
 from cute_dialect.lang.values.tensors import Tensor
 
@@ -278,6 +281,32 @@ def test_atoms_of_a_chip() -> None:
         "mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)",
     )
     assert "wgmma 64xNx16 (f32,bf16,bf16,f32), N from 8 to 256" in cute.atoms("sm_90a", cute.BFloat16)
+    wide = {t for t in cute.atoms("sm_100a", cute.Float16) if t.startswith("tcgen05")}
+    assert wide == {
+        f"tcgen05_mma 64xNx16, 128xNx16, 256xNx16 ({d},f16,f16,{d}), N from 8 to 256" for d in ("f16", "f32")
+    }
+    assert not any("tcgen05" in t for chip in ("sm_90a", "sm_120a") for t in cute.atoms(chip))
+    assert not any("tcgen05" in t for t in cute.atoms("sm_103a", cute.Int8))
+
+
+@pytest.mark.parametrize("a", [cute.Float8E5M2, cute.Float4E2M1FN, cute.Int8])
+def test_listed_atoms_of_tensor_memory_exist(a: Any) -> None:
+    """Each type and shape of a line is an atom, for the smallest and the largest N that a pair or a block has."""
+    lines = [t for t in cute.atoms("sm_100a", a) if t.startswith("tcgen05")]
+    assert len(lines) == {cute.Float8E5M2: 3, cute.Float4E2M1FN: 5, cute.Int8: 1}[a]
+    for line in lines:
+        found = re.fullmatch(r"tcgen05_mma (.*) \((.*)\)(?:, kind = (\w+))?, N from 8 to 256", line)
+        assert found is not None
+        d, x, y, _ = found[2].split(",")
+        for shape, b in itertools.product(found[1].split(", "), y.split("|")):
+            m, k = map(int, shape.split("xNx"))
+            for n in (32, 256):
+                if found[3]:
+                    assert find_scaled_tcgen05(found[3], m // 128, (m, n, k), (d, x, b)).shape_mnk == (m, n, k)
+                else:
+                    assert find_tcgen05(
+                        kind_of_types((d, x, b)).name, m // 128 or 1, (m, n, k), (d, x, b)
+                    ).shape_mnk == (m, n, k)
 
 
 def registers(shape: Any, kind: Any) -> Any:
