@@ -243,6 +243,7 @@ class Ranks:
     Attributes:
         runs: the number of calls of :meth:`run`.
         state: what operations keep as long as the ranks, by name.
+        checks: functions that :meth:`run` calls after the launches.
     """
 
     def __init__(self, world: World):
@@ -250,6 +251,7 @@ class Ranks:
         self._count = 0
         self.runs = 0
         self.state: dict[str, object] = {}
+        self.checks: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
         return self._world.ranks
@@ -326,11 +328,18 @@ class Ranks:
             self._world.forget()
             raise
         try:
-            return self._world.run()
+            reports = self._world.run()
         finally:
             for rank, text in enumerate(self._world.printed()):
                 for line in text.splitlines():
                     print(f"rank {rank}: {line}")
+        for check in self.checks:
+            check()
+        return reports
+
+    def check_before(self, rank: int, check: Callable[[], None]) -> None:
+        """Call a function when the next launch that a rank queues begins. Its inputs are then in memory."""
+        self._world.check_before(rank, check)
 
     def barrier(self) -> None:
         """Order all launches that have ended before all later ones, like ``torch.distributed.barrier``.

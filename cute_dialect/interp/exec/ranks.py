@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 from itertools import count as numbers
@@ -90,7 +90,7 @@ EARLY = 0.25  # Probability with which "random" admits another cluster of a rank
 
 
 class Launch(NamedTuple):
-    """A queued launch: its number in the stream, module, kernel, arguments, shape and options."""
+    """A queued launch: its number in the stream, module, kernel, arguments, shape, options and input checks."""
 
     number: int
     module: Operation
@@ -98,6 +98,7 @@ class Launch(NamedTuple):
     args: Sequence[Argument]
     shape: LaunchShape
     options: RunOptions
+    checks: Sequence[Callable[[], None]] = ()
 
 
 class Stream:
@@ -119,6 +120,7 @@ class Stream:
         self.most = 0
         self.report: RunReport | None = None
         self.numbers = numbers()
+        self.checks: list[Callable[[], None]] = []
 
     @property
     def reports(self) -> list[RunReport]:
@@ -243,7 +245,12 @@ class World:
         """Queue a launch on the stream of a rank. Its arrays must stay alive as long as the world, see `keep`."""
         stream = self.streams[rank]
         options = replace(self.options, registers=registers)
-        stream.queue.append(Launch(next(stream.numbers), module, kernel, args, shape, options))
+        stream.queue.append(Launch(next(stream.numbers), module, kernel, args, shape, options, stream.checks))
+        stream.checks = []
+
+    def check_before(self, rank: int, check: Callable[[], None]) -> None:
+        """Call a function when the next launch that a rank queues begins. Its inputs are then in memory."""
+        self.streams[rank].checks.append(check)
 
     def barrier(self) -> None:
         """Order all launches that have ended before all later launches, of all ranks, like `dist.barrier`."""
@@ -272,6 +279,7 @@ class World:
         """Forget the queued launches."""
         for s in self.streams:
             s.queue.clear()
+            s.checks = []
 
     def printed(self) -> list[str]:
         """Return the output of `printf` of each rank in the last run, also if it has failed."""
@@ -280,6 +288,8 @@ class World:
     def _begin(self, s: Stream) -> None:
         """Begin the next launch of a stream."""
         launch = s.launch = s.queue.popleft()
+        for check in launch.checks:
+            check()
         program = self._program(launch)
         func = find_kernel(program, launch.kernel)
         machine = machine_of(func, launch.shape, launch.options, self._count)

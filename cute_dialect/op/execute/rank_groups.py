@@ -27,10 +27,13 @@ from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE, M
 from cute_dialect.lang.ranks import WORDS, Ranks, current_rank
 from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
 from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU, SLOT_BYTES
-from cute_dialect.runtime.arrays import ArrayView, stream_of, view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, stream_of, view_of
+from cute_dialect.runtime.host_memory import host_bytes
 from cute_dialect.runtime.settings import count
 
 if TYPE_CHECKING:  # pragma: no cover
+    from numpy.typing import NDArray
+
     from cute_dialect.lang.ranks import Symmetric, SymmetricArray, SymmetricSignals
     from cute_dialect.op.signature_types import Array
 
@@ -153,6 +156,12 @@ def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int)
     >>> failure_text("all_reduce", "all_reduce of (8,) bf16", [0, 0, 1], 30000).partition(";")[0]
     'all_reduce: rank 2 sent nothing within 30 s (ranks 0 and 1 did)'
     """
+    reason = _failure(status, milliseconds)
+    return f"{call}: {reason}; the last call of this rank was {last}; call op.distributed.reset on all ranks"
+
+
+def _failure(status: Sequence[int], milliseconds: int) -> str:
+    """Return the reason for a failed exchange."""
     late = [r for r, s in enumerate(status) if s == LATE]
     other = [r for r, s in enumerate(status) if LATE < s < ABORT]
     gave_up = [r for r, s in enumerate(status) if s >= ABORT]
@@ -165,8 +174,7 @@ def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int)
         found.append(f"{_named(other)} made another call; compare the shapes, types and options of all ranks")
     if gave_up and not found:
         found.append(f"{_named(gave_up)} failed in the call; see the error there")
-    reason = "; ".join(found)
-    return f"{call}: {reason}; the last call of this rank was {last}; call op.distributed.reset on all ranks"
+    return "; ".join(found)
 
 
 def _named(ranks: Sequence[int]) -> str:
@@ -187,6 +195,13 @@ class _Channels(NamedTuple):
     status: list[Array]
 
 
+class _Residual:
+    """The residual of a call: the first rank that has passed it, its elements, and the number of ranks that have."""
+
+    def __init__(self, rank: int, elements: NDArray[np.generic]) -> None:
+        self.rank, self.elements, self.seen = rank, elements, 1
+
+
 class _Calls:
     """The memory of the ranks of a world, and their calls in the current run."""
 
@@ -195,6 +210,18 @@ class _Calls:
         self.run = 0
         self.calls: list[tuple[int, str]] = []
         self.made = [0] * ranks
+        self.residuals: dict[int, _Residual] = {}
+
+    def check(self) -> None:
+        """Raise DistributedError if an exchange has failed."""
+        for channels in self.channels.values():
+            for rank, status in enumerate(channels.status):
+                if any(status):
+                    reason = _failure(status.tolist(), 0)
+                    raise DistributedError(
+                        f"op.distributed: an exchange of rank {rank} has failed: {reason}; its results are undefined; "
+                        "make new ranks by cute.testing.ranks"
+                    )
 
 
 class Simulated:
@@ -205,16 +232,16 @@ class Simulated:
     def __init__(self, call: str, world: Ranks, rank: int) -> None:
         check_ranks(call, len(world))
         self.rank, self.ranks, self._world = rank, len(world), world
-        found = cast("_Calls", world.state.setdefault("rank_groups", _Calls(len(world))))
+        if "rank_groups" not in world.state:
+            made = world.state["rank_groups"] = _Calls(len(world))
+            world.checks.append(made.check)
+        found = cast("_Calls", world.state["rank_groups"])
         if found.run != world.runs:
-            found.run, found.calls, found.made = world.runs, [], [0] * len(world)
+            found.run, found.calls, found.made, found.residuals = world.runs, [], [0] * len(world), {}
         self._calls = found
 
     def agree(self, call: str) -> None:
-        for channels in self._calls.channels.values():
-            status = channels.status[self.rank].tolist()
-            if any(status):
-                raise DistributedError(failure_text(call.partition(" ")[0], "in an earlier run", status, 0))
+        self._calls.check()
         known, mine = self._calls.calls, self._calls.made[self.rank]
         self._calls.made[self.rank] += 1
         if mine == len(known):
@@ -226,6 +253,37 @@ class Simulated:
                 f"{name}: call {mine + 1} of rank {self.rank} is {call}, but that of rank {other} is {text}; all ranks "
                 "must make the same calls in the same order"
             )
+
+    def compare_residual(self, call: str, residual: ArrayView) -> None:
+        """Compare the residuals of all ranks, contiguous vectors, when the next launch begins.
+
+        A kernel that is queued before it may compute the residual.  The launch raises DistributedError if bits differ.
+
+        Args:
+            call: the function, for errors.
+        """
+        number, all_residuals = self._calls.made[self.rank], self._calls.residuals
+
+        def compare() -> None:
+            dtype = numpy_dtype(residual.dtype)
+            mine = host_bytes(residual.pointer, residual.shape[0] * dtype.itemsize).view(dtype)
+            known = all_residuals.get(number)
+            if known is None:
+                all_residuals[number] = _Residual(self.rank, mine.copy())
+                return
+            differ = (known.elements.view(np.uint8) != mine.view(np.uint8)).reshape(mine.size, -1).any(axis=1)
+            if differ.any():
+                i = int(differ.argmax())
+                raise DistributedError(
+                    f"{call}: the residuals of call {number} differ between ranks {known.rank} and {self.rank}: "
+                    f"element {i} is {known.elements[i]} on rank {known.rank} and {mine[i]} on rank {self.rank}; pass "
+                    "equal residuals on all ranks"
+                )
+            known.seen += 1
+            if known.seen == self.ranks:
+                del all_residuals[number]
+
+        self._world.check_before(self.rank, compare)
 
     def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
         slot = max(4096, 1 << (slot - 1).bit_length())

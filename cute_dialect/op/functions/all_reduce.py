@@ -14,10 +14,10 @@ from cute_dialect.kernels.distributed.all_reduce import all_reduce_text
 from cute_dialect.op.arrays.library import break_graph
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
-from cute_dialect.op.execute.rank_groups import OfTorch, group_of, hash_of
+from cute_dialect.op.execute.rank_groups import OfTorch, Simulated, group_of, hash_of
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.rows import check_number
+from cute_dialect.op.problems.rows import check_eps
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce, longest_row
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -62,9 +62,9 @@ def all_reduce(
 
     Args:
         x: a contiguous array of f16, bf16 or f32, of the same shape and type on all ranks.
-        residual: an array like ``x`` that is added once, equal on all ranks.
+        residual: an array like ``x`` that is added once, equal on all ranks. ``world.run`` compares it.
         weight: (C,), the weight of the norm of the last dimension.
-        eps: added to the mean square.
+        eps: added to the mean square; positive and finite.
         group: a process group of torch, its name or a device mesh of one dimension; by default the ranks of
             ``world.run`` of ``cute.testing.ranks``, and else torch's default group.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
@@ -74,14 +74,15 @@ def all_reduce(
 
     Raises:
         OpError: if the arguments are not supported.
-        DistributedError: if ranks make different calls, or an earlier call has failed.
+        DistributedError: if ranks make different calls, or an earlier call has failed. On the CPU, ``world.run``
+            also raises it if residuals differ, or if the call itself fails.
     """
     if run:
         check_keywords("all_reduce", all_reduce, run)
     break_graph("all_reduce")
     if needs_gradients(x, residual, weight):
         raise UnsupportedError("all_reduce: gradients are not supported; call it under torch.no_grad()")
-    check_number("all_reduce", "eps", eps)
+    check_eps("all_reduce", eps)
     of_group = group_of("all_reduce", group)
     one = RowCall(
         "all_reduce", {"x": x, "residual": residual, "weight": weight}, device, (), ELEMENTS, stream=stream, run=run
@@ -133,7 +134,7 @@ def _check_shapes(one: RowCall) -> int:
 def _text(one: RowCall, columns: int, eps: float) -> str:
     """Return the call as text, which must be equal on all ranks."""
     extras = ["a residual"] if "residual" in one.views else []
-    extras += [f"a norm with eps={eps:g}"] if columns else []
+    extras += [f"a norm with eps={eps!r}"] if columns else []
     return f"all_reduce of {one.x.shape} {one.element}" + (f" with {' and '.join(extras)}" if extras else "")
 
 
@@ -147,6 +148,8 @@ def _launch(
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
     protocol = f"{text} {length} {blocks} {c.two_shot}"  # not c.vectors, which depends on addresses
     kernel = RowKernel(c.name, all_reduce_text, (c,))
+    if residual is not None and isinstance(group, Simulated):
+        group.compare_residual("all_reduce", residual)
     one.launch(
         kernel,
         *(x, residual, weight, one.numbers(total), None if normed is None else one.numbers(normed)),

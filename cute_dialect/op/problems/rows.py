@@ -30,7 +30,7 @@ b)`` takes none.  An int or a sequence of ints can only be a shape, so the secon
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
+from math import inf, prod
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -285,6 +285,15 @@ def check_number(call: str, name: str, value: object) -> None:
     """Raise DtypeError if an argument is not a number of Python or of an array library."""
     if not hasattr(value, "__float__"):
         raise DtypeError(f"{call}: {name} is {value!r}; pass a number")
+
+
+def check_eps(call: str, eps: float) -> None:
+    """Raise DtypeError if eps is not a number, or ArgumentError if it is not positive and finite."""
+    if isinstance(eps, bool):
+        raise DtypeError(f"{call}: eps is {eps!r}; pass a number")
+    check_number(call, "eps", eps)
+    if not 0 < float(eps) < inf:
+        raise ArgumentError(f"{call}: eps is {float(eps)!r}; it must be positive and finite")
 
 
 def norm_arguments(

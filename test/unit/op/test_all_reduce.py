@@ -176,6 +176,41 @@ def test_different_calls_name_both_ranks() -> None:
             on_ranks(3, lambda r, other=other: other() if r == 1 else all_reduce(x[r]))
 
 
+def test_eps_that_differs_in_a_late_digit() -> None:
+    x = np.ones((2, 8), np.float16)
+    with pytest.raises(
+        op.DistributedError, match=r"call 1 of rank 1 .* eps=0\.1000001, but that of rank 0 .* eps=0\.1;"
+    ):
+        on_ranks(2, lambda r: all_reduce(x[r], None, x[0], (0.1, 0.1000001)[r]))
+
+
+def test_residuals_that_differ_name_both_ranks() -> None:
+    """A kernel computes the residual, so it is compared when the kernel that reads it begins."""
+    x = np.ones((3, 2, 5), np.float16)
+
+    def call(rank: int, other: float) -> Any:
+        return all_reduce(x[rank], op.add(x[rank], np.full((2, 5), other, np.float16)))
+
+    assert all((total == 6).all() for total in on_ranks(3, lambda r: call(r, 2.0)))
+    text = r"residuals of call 1 differ between ranks \d and \d: element 0 is .*; pass equal residuals on all ranks"
+    with pytest.raises(op.DistributedError, match=text) as e:
+        on_ranks(3, lambda r: call(r, 3.0 if r == 2 else 2.0))
+    assert "3.0 on rank" in str(e.value) and "4.0 on rank 2" in str(e.value)
+
+
+def test_a_failed_exchange_is_reported_by_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of a failed exchange are undefined: the run raises, and so do all later calls of these ranks."""
+    numbers = iter(range(9))
+    x = np.ones((2, 8), np.float16)
+    with cute.testing.ranks(2) as world:
+        with monkeypatch.context() as m:
+            m.setattr("cute_dialect.op.functions.all_reduce.hash_of", lambda text: next(numbers))
+            with pytest.raises(op.DistributedError, match=r"rank \d has failed: .*rank \d .*; make new ranks"):
+                world.run(lambda r: all_reduce(x[r]))
+        with pytest.raises(op.DistributedError, match="make new ranks"):
+            world.run(lambda r: all_reduce(x[r]))
+
+
 def test_a_missing_rank_is_named() -> None:
     x = np.zeros((3, 8), np.float16)
     with pytest.raises(InterpError, match="deadlock") as e:
@@ -301,6 +336,11 @@ def test_refused_arrays() -> None:
         (lambda: all_reduce(wide, None, wide[0]), op.UnsupportedError, "rows of 16392 f16 are longer than 16384"),
         (lambda: all_reduce(x[:, :0], None, x[0][:0]), op.ShapeError, "rows of the norm must not be empty"),
         (lambda: all_reduce(x, eps="a"), op.DtypeError, "eps is 'a'; pass a number"),
+        (lambda: all_reduce(x, eps=True), op.DtypeError, "eps is True; pass a number"),
+        *(
+            (lambda eps=eps: all_reduce(x, None, x[0], eps), op.ArgumentError, f"eps is {eps!r}; it must be positive")
+            for eps in (float("nan"), 0.0, -1e-5, float("inf"))
+        ),
         (
             lambda: all_reduce(np.lib.stride_tricks.as_strided(x, (1 << 30,), (0,))),
             op.UnsupportedError,
