@@ -21,7 +21,7 @@ from cute_dialect.kernels.gemm.tcgen05_scales import FP4
 from cute_dialect.op.arrays.dtypes import element_name, listed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import bound
-from cute_dialect.op.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.explanations.gemm import Explanation
 from cute_dialect.op.keywords import type_name
@@ -40,7 +40,7 @@ from cute_dialect.op.problems.block_scaled import (
 )
 from cute_dialect.op.problems.operands import Operands, fits_results
 from cute_dialect.op.problems.scaled import EXPONENTS, scales_epilogue
-from cute_dialect.op.select.backends import NEVER_RUN, SM120, UNMEASURED, Backend, capability_named
+from cute_dialect.op.select.backends import NEVER_RUN, SM120, UNMEASURED, Backend, capability_named, unknown_gpu
 from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.sm100_model import bound_of_tile
 from cute_dialect.runtime.arrays import ArrayView
@@ -223,10 +223,7 @@ def _backend_named(call: str, gpu: str, scaling: Scaling) -> Backend:
     """Return the kernels for a GPU with a name.  Raises ArgumentError for unknown names, UnsupportedError."""
     capability = capability_named(gpu)
     if capability is None:
-        raise ArgumentError(
-            f"explain: gpu is {gpu!r}, whose compute capability is unknown; pass a name such as 'NVIDIA B200', "
-            "'NVIDIA B300' or 'NVIDIA GeForce RTX 5090'"
-        )
+        raise unknown_gpu(gpu)
     return _backend_for(call, capability, scaling)
 
 

@@ -79,9 +79,11 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.backends import UNMEASURED, WGMMA, backend_of, capability_named
+from cute_dialect.op.select.backends import UNMEASURED, WGMMA, backend_of, capability_named, unknown_gpu
+from cute_dialect.op.select.cost_model import has_costs
 from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
 from cute_dialect.op.select.grouped import Sm100Groups
+from cute_dialect.op.select.kernel_choice import table_path
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -137,9 +139,9 @@ def explain(
         residual: for functions on rows.
         args: arguments of ``epilogue``; arrays may be a ``FakeTensor``.
         element: type of operands that are given as shapes.
-        gpu: name of the GPU; default: the current one, or an H200 if there is none. With scales of blocks of 32 or 16
-            it selects the kernel, by default of sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are
-            explained as a plan of ``op.Gemm``.
+        gpu: name of a known GPU such as "NVIDIA B200", or of a GPU with measurements of your own; default: the current
+            one, or an H200 if there is none. With scales of blocks of 32 or 16 it selects the kernel, by default of
+            sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are explained as a plan of ``op.Gemm``.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -153,6 +155,8 @@ def explain(
     name, applied = getattr(function, "__name__", ""), spelled(activation)
     if type(gpu) is not str:
         raise ArgumentError(f"explain: gpu is {gpu!r}; pass a name such as 'NVIDIA H200'")
+    if gpu:
+        _check_gpu_name(gpu)
     try:
         numpy_dtype(element_name(element))
     except NotAnArray:
@@ -398,6 +402,13 @@ def _explained_gemm(
         raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
     plan = plan._replace(folded=plan.folded and matrices["out"].matrices > 1)
     return explain_plan(name, plan, gpu, sms, matrices, others)
+
+
+def _check_gpu_name(gpu: str) -> None:
+    """Raise ArgumentError if a name is neither that of a known or the current GPU, nor that of a measured one."""
+    is_measured = has_costs(gpu) or table_path(gpu).exists()
+    if capability_named(gpu) is None and not is_measured and gpu != gemm_dispatch.here()[0]:
+        raise unknown_gpu(gpu)
 
 
 def _result(a: ArrayView, dtype: object, traced: Traced | None) -> str:

@@ -23,7 +23,8 @@ from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS
 from cute_dialect.kernels.common.elements import BITS, FACTORS
 from cute_dialect.kernels.gemm.sm100 import Sm100Config
 from cute_dialect.kernels.gemm.sm120 import Sm120Config
-from cute_dialect.op.errors import LayoutError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, LayoutError, UnsupportedError
+from cute_dialect.op.keywords import similar
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.select.configurations import Configured, KernelRequest
@@ -170,9 +171,12 @@ def selected_cc(call: str, chip: object, kernel_cc: object, known: Sequence[int]
 
 
 _NAMES: tuple[tuple[str, tuple[int, int]], ...] = (
+    (r"V100|TITAN V", (7, 0)),
+    (r"T4|RTX 20\d\d|GTX 16\d\d|Quadro RTX \d000|TITAN RTX", (7, 5)),
+    (r"L40S?|L4|L20|RTX 40\d\d|RTX \d\d00( SFF)? Ada", (8, 9)),
     (r"A100|A800|A30", (8, 0)),
-    (r"A40|A10|RTX 30\d\d", (8, 6)),
-    (r"L40S?|L4|RTX 40\d\d", (8, 9)),
+    (r"A40|A10G?|A16|A2|RTX 30\d\d|RTX A\d\d00", (8, 6)),
+    (r"Orin", (8, 7)),
     (r"G?H[128]00|H20", (9, 0)),
     (r"G?B[12]00", (10, 0)),
     (r"G?B300", (10, 3)),
@@ -180,7 +184,38 @@ _NAMES: tuple[tuple[str, tuple[int, int]], ...] = (
     (r"RTX 50\d\d|RTX PRO \d000", (12, 0)),
     (r"GB10", (12, 1)),
 )
-"""Words of a GPU's name -> its compute capability."""
+"""Words of a GPU's name -> its compute capability.  The first line that matches decides."""
+
+_SUGGESTED = (
+    "NVIDIA H200", "NVIDIA H100", "NVIDIA GH200", "NVIDIA B200", "NVIDIA GB200", "NVIDIA B300", "NVIDIA GB300",
+    "NVIDIA Thor", "NVIDIA GeForce RTX 5090", "NVIDIA GB10", "NVIDIA A100", "NVIDIA L40S", "NVIDIA GeForce RTX 4090",
+    "NVIDIA GeForce RTX 3090",
+)  # fmt: skip
+"""Names that errors suggest."""
+
+
+def suggested_gpu(text: str) -> str:
+    """Return a name of a GPU for a text that is none: by its target, its words, or the spelling; "" if none is similar.
+
+    >>> suggested_gpu("sm_100a"), suggested_gpu("b200"), suggested_gpu("NVIDIA B20"), suggested_gpu("nope")
+    ('NVIDIA B200', 'NVIDIA B200', 'NVIDIA B200', '')
+    """
+    target = re.fullmatch(r"(?:sm|compute)_?(\d+)(\d)[af]?", text)
+    capability = (int(target[1]), int(target[2])) if target else capability_named(text.upper())
+    if capability is not None:
+        return next((name for name in _SUGGESTED if capability_named(name) == capability), "")
+    short = {name.removeprefix("NVIDIA "): name for name in reversed(_SUGGESTED)}
+    found = similar(re.sub("nvidia ?", "", text, flags=re.IGNORECASE), short)
+    return short[found[0]] if found else ""
+
+
+def unknown_gpu(gpu: str) -> ArgumentError:
+    """Return the error of ``op.explain`` for a GPU whose compute capability is unknown."""
+    near = suggested_gpu(gpu)
+    cure = "pass a name such as 'NVIDIA H200', 'NVIDIA B200' or 'NVIDIA GeForce RTX 5090'"
+    return ArgumentError(
+        f"explain: gpu is {gpu!r}, whose compute capability is unknown; {f'did you mean {near!r}?' if near else cure}"
+    )
 
 
 def capability_named(gpu: str) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,11 +16,13 @@ import pytest
 from cute_dialect import op
 from cute_dialect.op.execute import kernel_cache, kernels
 from cute_dialect.op.select import gemm_dispatch
+from cute_dialect.op.select.backends import capability_named
 from cute_dialect.op.select.candidates import menu, suits
 from cute_dialect.op.select.cost_model import COSTS, predict, ranked
 from cute_dialect.op.select.kernel_choice import Choice, Problem, save, tuned
 
-GPU = "NVIDIA Test 300"
+GPU = "NVIDIA H20"
+"""A GPU without measurements."""
 E4 = ml_dtypes.float8_e4m3fn
 
 
@@ -267,6 +270,41 @@ def test_invalid_arguments_are_rejected(
 ) -> None:
     with pytest.raises(op.OpError, match=said):
         op.explain(function, *operands, **options)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "cure"),
+    [
+        ("nope", "pass a name such as 'NVIDIA H200', 'NVIDIA B200' or 'NVIDIA GeForce RTX 5090'"),
+        ("sm_100a", "did you mean 'NVIDIA B200'?"),
+        ("nvidia h200", "did you mean 'NVIDIA H200'?"),
+        ("NVIDIA B20", "did you mean 'NVIDIA B200'?"),
+    ],
+)
+@pytest.mark.parametrize("function", [op.mm, op.softmax, op.attention])
+def test_unknown_gpus_are_rejected(function: Callable[..., object], gpu: str, cure: str) -> None:
+    said = f"explain: gpu is {gpu!r}, whose compute capability is unknown; {cure}"
+    with pytest.raises(op.ArgumentError, match=re.escape(said)):
+        op.explain(function, (64, 64), (64, 64), gpu=gpu)
+
+
+def test_a_measured_gpu_needs_no_known_name() -> None:
+    p = Problem(2048, 2048, 2048, major_b="n")
+    slow = max((c for c in menu(p) if suits(c, p)), key=lambda c: predict(c, p))
+    save("Another", {p.key: (slow, 1.0)})
+    assert op.explain(op.mm, (2048, 2048), (2048, 2048), gpu="Another").choice == slow
+
+
+@pytest.mark.parametrize(
+    ("gpu", "capability"),
+    [
+        ("NVIDIA RTX 5000 Ada Generation", (8, 9)), ("NVIDIA GeForce RTX 5090", (12, 0)), ("Quadro RTX 4000", (7, 5)),
+        ("NVIDIA RTX A6000", (8, 6)), ("NVIDIA RTX 4000 SFF Ada Generation", (8, 9)), ("NVIDIA A10G", (8, 6)),
+        ("NVIDIA A100-SXM4-80GB", (8, 0)), ("NVIDIA H100 80GB HBM3", (9, 0)), ("Tesla T4", (7, 5)),
+    ],
+)  # fmt: skip
+def test_capabilities_of_names(gpu: str, capability: tuple[int, int]) -> None:
+    assert capability_named(gpu) == capability
 
 
 @pytest.mark.parametrize(("gpu", "noted"), [("NVIDIA H200", False), (GPU, True), ("", False)])

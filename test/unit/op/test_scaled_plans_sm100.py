@@ -381,7 +381,7 @@ OTHERS: dict[str, tuple[type[op.OpError], str, Callable[[], object]]] = {
     ),
     "explain of an unknown GPU": (
         op.ArgumentError,
-        "explain: gpu is 'B2000', whose compute capability is unknown; pass a name such as 'NVIDIA B200'",
+        "explain: gpu is 'B2000', whose compute capability is unknown; did you mean 'NVIDIA B200'?",
         lambda: explained("B2000"),
     ),
     "unaligned A": (
