@@ -187,10 +187,21 @@ _NAMES: tuple[tuple[str, tuple[int, int]], ...] = (
 """Words of a GPU's name -> its compute capability.  The first line that matches decides."""
 
 _SUGGESTED = (
-    "NVIDIA H200", "NVIDIA H100", "NVIDIA GH200", "NVIDIA B200", "NVIDIA GB200", "NVIDIA B300", "NVIDIA GB300",
-    "NVIDIA Thor", "NVIDIA GeForce RTX 5090", "NVIDIA GB10", "NVIDIA A100", "NVIDIA L40S", "NVIDIA GeForce RTX 4090",
+    "NVIDIA H200",
+    "NVIDIA H100",
+    "NVIDIA GH200",
+    "NVIDIA B200",
+    "NVIDIA GB200",
+    "NVIDIA B300",
+    "NVIDIA GB300",
+    "NVIDIA Thor",
+    "NVIDIA GeForce RTX 5090",
+    "NVIDIA GB10",
+    "NVIDIA A100",
+    "NVIDIA L40S",
+    "NVIDIA GeForce RTX 4090",
     "NVIDIA GeForce RTX 3090",
-)  # fmt: skip
+)
 """Names that errors suggest."""
 
 

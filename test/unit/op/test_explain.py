@@ -298,11 +298,17 @@ def test_a_measured_gpu_needs_no_known_name() -> None:
 @pytest.mark.parametrize(
     ("gpu", "capability"),
     [
-        ("NVIDIA RTX 5000 Ada Generation", (8, 9)), ("NVIDIA GeForce RTX 5090", (12, 0)), ("Quadro RTX 4000", (7, 5)),
-        ("NVIDIA RTX A6000", (8, 6)), ("NVIDIA RTX 4000 SFF Ada Generation", (8, 9)), ("NVIDIA A10G", (8, 6)),
-        ("NVIDIA A100-SXM4-80GB", (8, 0)), ("NVIDIA H100 80GB HBM3", (9, 0)), ("Tesla T4", (7, 5)),
+        ("NVIDIA RTX 5000 Ada Generation", (8, 9)),
+        ("NVIDIA GeForce RTX 5090", (12, 0)),
+        ("Quadro RTX 4000", (7, 5)),
+        ("NVIDIA RTX A6000", (8, 6)),
+        ("NVIDIA RTX 4000 SFF Ada Generation", (8, 9)),
+        ("NVIDIA A10G", (8, 6)),
+        ("NVIDIA A100-SXM4-80GB", (8, 0)),
+        ("NVIDIA H100 80GB HBM3", (9, 0)),
+        ("Tesla T4", (7, 5)),
     ],
-)  # fmt: skip
+)
 def test_capabilities_of_names(gpu: str, capability: tuple[int, int]) -> None:
     assert capability_named(gpu) == capability
 
