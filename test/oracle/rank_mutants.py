@@ -97,6 +97,8 @@ EQUAL = {
     ): "a step without rows, on all ranks",
     ("slt becomes sle", "if column < length:"): "a vector without elements",
     ("slt becomes sle", "if row < rows:"): "a row without elements",
+    # This is staging memory. In other arrays the element does not exist, and the mutant is caught.
+    ("sgt becomes sge", "if i < count:"): "a 0 of the vector that the sender has stored",
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
     ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",
     ("llvm.store monotonic", "x.ready.set(there, 2 * cute.arch.block_idx().x + half, ABORT)"): "no data precedes it",
