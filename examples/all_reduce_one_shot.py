@@ -110,7 +110,12 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--size", type=int, default=200, help="elements of the vector of each rank")
     parser.add_argument("--calls", type=int, default=3)
-    parser.add_argument("--schedule", default="round-robin", help="order of ranks and blocks")
+    parser.add_argument(
+        "--schedule",
+        choices=("round-robin", "reverse", "random", "adversarial"),
+        default="round-robin",
+        help="order of ranks and blocks",
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--bug", choices=BUGS, default="", help="plant a defect")
     args = parser.parse_args()

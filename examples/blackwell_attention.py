@@ -363,7 +363,12 @@ def main() -> None:
     parser.add_argument("--head-size", type=int, default=64, choices=[64, 128])
     parser.add_argument("--causal", action="store_true", help="query i sees the keys up to i + keys - queries")
     parser.add_argument("--bug", default="", choices=["", *BUGS])
-    parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
+    parser.add_argument(
+        "--schedule",
+        choices=("round-robin", "reverse", "random", "adversarial"),
+        default="round-robin",
+        help="order in which the interpreter runs the warps",
+    )
     parser.add_argument("--device", default="cpu", choices=["cuda", "cpu"])
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()

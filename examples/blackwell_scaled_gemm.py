@@ -224,7 +224,12 @@ def main() -> None:
         parser.add_argument(name, type=int, default=extent)
     parser.add_argument("--pair", action="store_true", help="compute each tile by a pair of blocks")
     parser.add_argument("--bug", default="", choices=["", *BUGS])
-    parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
+    parser.add_argument(
+        "--schedule",
+        choices=("round-robin", "reverse", "random", "adversarial"),
+        default="round-robin",
+        help="order in which the interpreter runs the warps",
+    )
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
     rows = 256 if args.pair else 128

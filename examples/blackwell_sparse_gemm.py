@@ -51,6 +51,9 @@ columns of the accumulator; the barrier expects no bytes of metadata; the epilog
 in the order of the lanes.
 """
 
+LIMIT = 1 << 30
+"""Largest M N K, which the interpreter computes in about a minute."""
+
 
 class SparseGemm:
     """A GEMM with a sparse A.
@@ -217,13 +220,20 @@ def main() -> None:
         parser.add_argument(name, type=int, default=extent)
     parser.add_argument("--pair", action="store_true", help="compute each tile by a pair of blocks")
     parser.add_argument("--bug", default="", choices=["", *BUGS])
-    parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
+    parser.add_argument(
+        "--schedule",
+        choices=("round-robin", "reverse", "random", "adversarial"),
+        default="round-robin",
+        help="order in which the interpreter runs the warps",
+    )
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
     kernel = SparseGemm(args.format, pair=args.pair, bug=args.bug)
     rows, columns, depth = kernel.tile
-    if args.m % rows or args.n % columns or args.k % depth:
-        parser.error(f"--m must be a multiple of {rows}, --n of {columns} and --k of {depth}")
+    if min(args.m, args.n, args.k) < 1 or args.m % rows or args.n % columns or args.k % depth:
+        parser.error(f"--m must be a positive multiple of {rows}, --n of {columns} and --k of {depth}")
+    if args.m * args.n * args.k > LIMIT:
+        parser.error(f"--m x --n x --k must be at most {LIMIT:,} on the interpreter")
 
     rng = np.random.default_rng(0)
     whole = sparse(rng, args.format, args.m, args.k)

@@ -24,6 +24,8 @@ from cute_dialect.lang import arch
 from cute_dialect.lang.nvgpu import cpasync
 
 TILE, COLUMNS = 32, 64  # of a block: rows by index, and columns of Float16, which are the 128 bytes of the swizzle
+LIMIT = 1 << 21
+"""Largest number of elements, which the interpreter gathers in about a minute."""
 
 
 def staged_rows(rows: int):
@@ -75,7 +77,9 @@ def main() -> None:
     parser.add_argument("--bug", choices=["missing-bytes", "no-wait", "same-row"], help="break the kernel")
     args = parser.parse_args()
     if args.rows % TILE or args.columns % 8 or min(args.rows, args.columns) < 1:
-        parser.error(f"--rows must be a multiple of {TILE}, and --columns of 8")
+        parser.error(f"--rows must be a positive multiple of {TILE}, and --columns of 8")
+    if args.rows * args.columns > LIMIT:
+        parser.error(f"--rows x --columns must be at most {LIMIT:,} on the interpreter")
     rng = np.random.default_rng(0)
     x = rng.standard_normal((100, args.columns)).astype(np.float16)
     index = rng.integers(-2, 102, args.rows).astype(np.int32)

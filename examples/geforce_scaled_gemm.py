@@ -181,7 +181,12 @@ def main() -> None:
     for name, extent in (("--m", 128), ("--n", 128), ("--k", 384)):
         parser.add_argument(name, type=int, default=extent)
     parser.add_argument("--bug", default="", choices=["", *BUGS])
-    parser.add_argument("--schedule", default="round-robin", help="order in which the interpreter runs the warps")
+    parser.add_argument(
+        "--schedule",
+        choices=("round-robin", "reverse", "random", "adversarial"),
+        default="round-robin",
+        help="order in which the interpreter runs the warps",
+    )
     parser.add_argument("--print-ir", action="store_true", help="print the traced functions and exit")
     args = parser.parse_args()
     if min(args.m, args.n, args.k) < 1 or args.m % 128 or args.n % 128 or args.k % 128:

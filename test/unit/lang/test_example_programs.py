@@ -167,15 +167,26 @@ NUMBERS = {
     "blackwell_gemm.py": "m n k", "blackwell_scaled_gemm.py": "m n k", "descriptors.py": "n",
     "elementwise_add.py": "m n", "geforce_scaled_gemm.py": "m n k", "gemm_parts.py": "m n k", "gemm_sm90.py": "m n k",
     "hello.py": "n", "hopper_gemm.py": "m n k", "matmul_ladder.py": "m n k", "row_sum.py": "m n",
-    "yielding_product.py": "m n k",
+    "yielding_product.py": "m n k", "blackwell_sparse_gemm.py": "m n k", "gather_rows.py": "rows columns",
+    "tensor_parallel_rows.py": "ranks tokens features hidden",
 }  # fmt: skip
 """Example -> its options that must be at least 1."""
 
 
 OTHERS = {
-    "all_reduce_one_shot.py": ["--seed=-1"],
+    "all_reduce_one_shot.py": ["--seed=-1", "--schedule=nope"],
+    "blackwell_sparse_gemm.py": ["--m=-128", "--m=64", "--m=1099511627776", "--schedule=nope"],
+    "gather_rows.py": ["--rows=1099511627776", "--columns=1099511627776"],
+    "tensor_parallel_rows.py": [
+        "--ranks=33",
+        "--tokens=1000000000",
+        "--features=100000",
+        "--hidden=1",
+        "--hidden=3",
+        "--schedule=nope",
+    ],
     "gemm_sm90.py": ["--tile=0,0", "--tile=a", "--tile=64", "--cluster=0,1", "--cluster=4,4", "--k=70"],
-    "blackwell_gemm.py": ["--m=130", "--n=72", "--k=70"],
+    "blackwell_gemm.py": ["--m=130", "--n=72", "--k=70", "--schedule=nope"],
     "gemm_parts.py": ["--m=70"],
     "hopper_gemm.py": ["--tile=1,2", "--tile=64,128,64", "--tile=192,256,64", "--n=130"],
     "train_tiny_transformer.py": ["--steps=-1"],
