@@ -8,7 +8,7 @@ from errno import ENOTDIR
 from pathlib import Path
 from typing import cast
 
-__all__ = ["PACKAGE", "checked_path", "gpu_file_name", "replace_file"]
+__all__ = ["PACKAGE", "checked_path", "gpu_file_name", "not_mlir", "replace_file"]
 
 PACKAGE = os.path.dirname(__file__) + "/"
 """Folder of the package as in its code objects: a path like ``./cute_dialect/`` is not normalized."""
@@ -60,3 +60,12 @@ def gpu_file_name(gpu: str) -> str:
     'nvidia-h200.json'
     """
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") + ".json"
+
+
+def not_mlir(program: str, file: str, cure: str) -> str:
+    """Return the error message of a program that reads MLIR and was given a Python file.
+
+    >>> not_mlir("cute-run", "x.py", "run it with python")
+    'x.py is a Python program, and cute-run reads .mlir: run it with python'
+    """
+    return f"{file} is a Python program, and {program} reads .mlir: {cure}"

@@ -31,15 +31,6 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def not_mlir(program: str, file: str, cure: str) -> str:
-    """Return the error message of a program that reads MLIR and was given a Python file.
-
-    >>> not_mlir("cute-run", "x.py", "run it with python")
-    'x.py is a Python program, and cute-run reads .mlir: run it with python'
-    """
-    return f"{file} is a Python program, and {program} reads .mlir: {cure}"
-
-
 def new_parser(prog: str, description: str, epilog: str, *, allow_abbrev: bool = False) -> argparse.ArgumentParser:
     """Return a parser whose help ends with ``epilog`` as written, and whose default action is :class:`Once`."""
     parser = argparse.ArgumentParser(

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from cute_dialect.files import not_mlir
 from cute_dialect.ir.diagnostics import (
     Diagnostic,
     DiagnosticEngine,
@@ -29,7 +30,6 @@ from cute_dialect.passes.outside import OutsideError
 from cute_dialect.passes.pipeline_text import PassElement, PipelineTextError, parse_options, parse_pipeline
 from cute_dialect.pipelines.registry import PipelineError, named_pipeline, with_options
 from cute_dialect.runtime.settings import SettingError, flag, missing_package
-from cute_dialect.tools.command_line import not_mlir
 from cute_dialect.tools.opt_options import (
     CommandLineError,
     OptOptions,

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, cast
 
 from cute_dialect.algebra import AlgebraError
 from cute_dialect.errors import CuteError, UsageError
+from cute_dialect.files import not_mlir
 from cute_dialect.symbolic.layouts import (
     Verdict,
     parse_condition,
@@ -32,7 +33,7 @@ from cute_dialect.symbolic.layouts import (
     prove_injective,
     symbols_of,
 )
-from cute_dialect.tools.command_line import new_parser, not_mlir
+from cute_dialect.tools.command_line import new_parser
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

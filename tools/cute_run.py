@@ -33,9 +33,10 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.tools.run_report import Report, Result
 
 from cute_dialect.arch.targets import DEFAULT_CHIP
+from cute_dialect.files import not_mlir
 from cute_dialect.runtime.progress import add_options, reporting
 from cute_dialect.tools.check_expressions import FUNCTIONS, KEYWORDS, REFERENCES, CheckError
-from cute_dialect.tools.command_line import new_parser, not_mlir
+from cute_dialect.tools.command_line import new_parser
 from cute_dialect.tools.programs import collect_rarely, leave, run_program
 from cute_dialect.tools.run_call import SANITIZERS, Call, RunError, RunRequest, make_call, read_request, values_of
 
