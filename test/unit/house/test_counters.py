@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 802,
-    "lines": 239_899,
+    "lines": 239_901,
     "# fmt: skip": 922,
     "Any": 7_026,
     f"functions with {MANY} or more parameters": 126,
