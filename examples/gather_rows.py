@@ -39,7 +39,7 @@ def staged_rows(rows: int):
 def gather(load, source, store, target, index: cute.Tensor, to: cute.Tensor, bug: cute.Constexpr[str]):
     thread = arch.thread_idx().x
     tile, column, _ = arch.block_idx()
-    rows = cute.smem_tensor(cute.Float16, staged_rows(TILE).outer, 1024, staged_rows(TILE).inner)
+    rows = cute.smem_tensor(cute.Float16, staged_rows(TILE).outer, 1024, cute.make_swizzle(3, 4, 3))
     full = arch.alloc_smem(cute.Int64, 1)
     if thread == 0:
         arch.mbarrier_init(full, 1)
@@ -48,13 +48,13 @@ def gather(load, source, store, target, index: cute.Tensor, to: cute.Tensor, bug
     there = cute.local_tile(source, (4, COLUMNS), (0, column))  # The indices select the rows.
     if arch.elect_one():
         arch.mbarrier_arrive_and_expect_tx(full, TILE * COLUMNS * (1 if bug == "missing-bytes" else 2))
-    for i in cute.range(TILE // 4):
+    for i in range(TILE // 4):
         four = [index[tile * TILE + 4 * i + j] for j in range(4)]
         cute.copy(load, there, cute.local_tile(rows, (4, COLUMNS), (i, 0)), tma_bar_ptr=full, rows=four)
     if bug != "no-wait":
         arch.mbarrier_wait(full, 0)
     there = cute.local_tile(target, (4, COLUMNS), (0, column))
-    for i in cute.range(TILE // 4):
+    for i in range(TILE // 4):
         four = [to[tile * TILE + 4 * i + (j // 2 if bug == "same-row" else j)] for j in range(4)]
         cute.copy(store, cute.local_tile(rows, (4, COLUMNS), (i, 0)), there, rows=four)
     arch.cp_async_bulk_commit_group()
