@@ -297,7 +297,7 @@ class Tcgen05MmaOp(MmaInstructionOp):
     One thread issues it. D is in tensor memory, and B in shared memory. ``%accumulate`` selects between the two forms
     at run time; ``accumulate`` must then be true. ``scale_d`` multiplies D by ``2^-scale_d`` first (f16 and tf32 only).
     A set bit of ``%lanes`` leaves that lane of D unchanged; a pair of blocks needs ``vector<8xi32>``. ``collector``
-    tells how the buffer of A is used: ``fill`` keeps A for ``use`` and ``lastuse``.
+    specifies how the buffer of A is used: ``fill`` keeps A for ``use`` and ``lastuse``.
 
     Example:
         cute_nvgpu.arch.tcgen05_mma(%d, %a, %b) {accumulate = false, atom = !cute_nvgpu.atom.tcgen05_mma<128x64x16, (f32,f16,f16,f32), A = smem, major = (k, k)>} : (!cute.memref<f32, tmem, "(128,64):(65536,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(128,16):(64,1)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(64,1)">) -> ()
@@ -355,7 +355,7 @@ class Tcgen05MmaWsOp(MmaInstructionOp):
     Syntax: ``cute_nvgpu.arch.tcgen05_mma_ws(%D, %A, %B [, %mask] [, %accumulate]) {accumulate = true, buffer = 0 : i32,
     collector = "discard", atom = ATOM} : (D, A, B [, i64] [, i1]) -> ()``
 
-    One thread issues it. ``collector`` tells how collector buffer ``buffer``, 0 to 3, is used: ``fill`` keeps B for
+    One thread issues it. ``collector`` specifies how collector buffer ``buffer``, 0 to 3, is used: ``fill`` keeps B for
     ``use`` and ``lastuse``. ``%mask`` selects columns of B that count as zeros; with 0, none do.
 
     Example:

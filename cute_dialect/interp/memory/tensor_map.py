@@ -184,7 +184,7 @@ class TensorMap:
 
     @property
     def rows_by_index(self) -> TensorMap:
-        """The same map for a copy of four rows by index. Raises Fault if it does not have boxes of one row."""
+        """Return the map of a copy of four rows by index. Raises Fault unless its boxes have one row."""
         if self.rank != 2 or self.pixels or self.box[1] != 1:
             raise Fault(
                 "tma",
