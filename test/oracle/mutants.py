@@ -2,7 +2,9 @@
 
     python test/oracle/mutants.py                      # all mutants, as in make slow
     python test/oracle/mutants.py --share 0.05 --seed 3 # a random sample
-    python test/oracle/mutants.py --only 'ping-pong' --missed
+    python test/oracle/mutants.py --only 'ping-pong'
+    python test/oracle/mutants.py --only 'latent attention' --jobs 16           # 16 processes
+    python test/oracle/mutants.py --only 'latent attention' --jobs 16 --part 3/4 # the third of four machines
 
 An op or bound is dropped, weakened, moved or shifted. The mutant is caught if some schedule of SCHEDULES ends with a
 report. A wrong result also reveals a wrong bound. It does not count for an ordering op, because another run may win the
@@ -16,12 +18,14 @@ from __future__ import annotations
 
 import argparse
 import collections
+import os
 import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
+from multiprocessing import get_context
 from random import Random
 from typing import NamedTuple, TypeAlias
 
@@ -207,6 +211,34 @@ def chosen(run: Original, kinds: Sequence[str], share: float, random: Random) ->
     return [m for m in every if share >= 1 or random.random() < share]
 
 
+Case: TypeAlias = "tuple[Original, Mutation]"
+_CASES: list[Case] = []
+"""The mutants of a run with several processes, which are forked after the kernels have been compiled."""
+
+
+def _limited_case(place: int) -> Verdict:
+    return limited(*_CASES[place])
+
+
+def verdicts(cases: Iterable[Case], jobs: int) -> Iterator[tuple[Original, Mutation, Verdict]]:
+    """Yield the verdict of each mutant, in order, from a number of processes."""
+    if jobs == 1:
+        yield from ((run, mutation, limited(run, mutation)) for run, mutation in cases)
+        return
+    _CASES[:] = cases
+    with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
+        for case, verdict in zip(_CASES, pool.map(_limited_case, range(len(_CASES)))):
+            yield *case, verdict
+
+
+def part_of(text: str) -> tuple[int, int]:
+    """Return K and N of ``K/N``."""
+    part, _, parts = text.partition("/")
+    if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part; write K/N with 1 <= K <= N, as in 3/16")
+    return int(part), int(parts)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the mutants and print the table. Return 1 if one is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -214,29 +246,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="kernels whose name holds this")
     parser.add_argument("--kinds", default="drop,move,weaken,bound", help="which (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes (default: %(default)s)")
+    parser.add_argument("--part", type=part_of, default=(1, 1), metavar="K/N", help="every Nth mutant, from the Kth on")
     parser.add_argument("--verbose", action="store_true", help="a line a mutant")
     options = parser.parse_args(argv)
     table: dict[str, collections.Counter[str]] = {}
     reasons: collections.Counter[str] = collections.Counter()
-    started = time.process_time()
-    random = Random(options.seed)
-    for run in originals(options.only):
+    random, (part, parts) = Random(options.seed), options.part
+    cases = (
+        (run, mutation)
+        for run in originals(options.only)
+        for mutation in chosen(run, options.kinds.split(","), options.share, random)
+    )
+    for run, mutation, v in verdicts(islice(cases, part - 1, None, parts), options.jobs):
         row = table.setdefault(run.name, collections.Counter())
-        for mutation in chosen(run, options.kinds.split(","), options.share, random):
-            v = limited(run, mutation)
-            row[v.how] += 1
-            row["all"] += 1
-            if v.how == "equal":
-                reasons[v.by] += 1
-            if options.verbose or v.how == "missed":
-                at = f"{run.name}: {mutation.kind} {mutation.what} (op {mutation.place})"
-                print(f"{v.how:7} {at}: {v.by} {v.message}", flush=True)
+        row[v.how] += 1
+        row["all"] += 1
+        if v.how == "equal":
+            reasons[v.by] += 1
+        if options.verbose or v.how == "missed":
+            at = f"{run.name}: {mutation.kind} {mutation.what} (op {mutation.place})"
+            print(f"{v.how:7} {at}: {v.by} {v.message}", flush=True)
     print(f"\n{'kernel':44}{'mutants':>8}{'caught':>8}{'result':>8}{'equal':>8}{'missed':>8}")
     for name, row in [*table.items(), ("all", sum(table.values(), collections.Counter()))]:
         print(f"{name:44}" + "".join(f"{row[k]:8}" for k in ("all", "caught", "result", "equal", "missed")))
     for reason, n in reasons.most_common():
         print(f"{n:5} equal: {reason}")
-    print(f"{time.process_time() - started:.0f} CPU s")
+    print(f"{sum(os.times()[:4]):.0f} CPU s")
     return 1 if any(row["missed"] for row in table.values()) else 0
 
 

@@ -27,6 +27,24 @@ def test_no_mutant_is_missed(kernel: str, kinds: str, share: float, capsys: pyte
 
 
 @pytest.mark.slow
+def test_parts_and_processes_run_each_mutant_once(capsys: pytest.CaptureFixture[str]) -> None:
+    def lines(*options: str) -> list[str]:
+        assert mutants.main(["--only", "tma copy", "--kinds", "move,weaken", "--verbose", *options]) == 0
+        return [line for line in capsys.readouterr().out.splitlines() if line.startswith(("caught", "equal"))]
+
+    every = lines()
+    parts = [lines("--jobs", "2", "--part", f"{part}/3") for part in (1, 2, 3)]
+    assert len(every) > 6 and parts == [every[0::3], every[1::3], every[2::3]]
+
+
+@pytest.mark.parametrize("part", ["0/3", "4/3", "3", "x/3", "1/0", "-1/3", ""])
+def test_a_part_that_does_not_exist_is_refused(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        mutants.main(["--only", "tma copy", f"--part={part}"])
+    assert f"{part!r} is not a part; write K/N with 1 <= K <= N, as in 3/16" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_missed_mutants_are_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without the proofs, equivalent mutants count as missed."""
     monkeypatch.setattr(mutants, "proof", lambda *_: "")
