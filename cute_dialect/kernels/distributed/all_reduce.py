@@ -52,6 +52,7 @@ class AllReduceConfig(NamedTuple):
     vectors: bool = True  # rows consist of whole aligned vectors of 16 bytes, except for the end of the last row
     residual: bool = False
     norm: bool = False
+    cooperative: bool = True  # False if ranks share a GPU, whose cooperative launches may not overlap
 
     @property
     def width(self) -> int:
@@ -71,7 +72,7 @@ class AllReduceConfig(NamedTuple):
     @property
     def name(self) -> str:
         """Unique name of the kernel."""
-        takes = "r" * self.residual + "n" * self.norm
+        takes = "r" * self.residual + "n" * self.norm + "s" * (not self.cooperative)
         kind = f"{'two' if self.two_shot else 'one'}-{self.threads}x{self.units}{'' if self.vectors else 'e'}"
         return f"all-reduce-{self.element}-r{self.ranks}-{kind}{'-' * bool(takes)}{takes}"
 
@@ -274,7 +275,8 @@ def launch(
     assert vectors.length <= c.capacity, "the row is longer than the capacity"
     assert vectors.length <= memory.staging.shape[1], "the row is longer than a slot of the staging memory"
     kernel = two_shot if c.two_shot else one_shot
-    kernel(vectors, exchange_of(memory, caller, c.ranks), c).launch(grid=blocks, block=c.threads, cooperative=True)
+    exchange = exchange_of(memory, caller, c.ranks)
+    kernel(vectors, exchange, c).launch(grid=blocks, block=c.threads, cooperative=c.cooperative)
 
 
 @printed

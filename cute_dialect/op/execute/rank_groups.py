@@ -1,9 +1,10 @@
 """Groups of ranks: their memory, and checks that all ranks make the same calls.
 
-A group is one of two kinds:
+A group is one of three kinds:
 
 - :class:`Simulated`: the ranks of ``cute.testing.ranks``, within ``world.run``.
 - :class:`OfTorch`: a process group of ``torch.distributed``, with memory of ``torch.distributed._symmetric_memory``.
+- :class:`~cute_dialect.op.execute.local_group.LocalRank`: a rank of a ``LocalGroup``, whose ranks are in this process.
 
 The memory of a group is allocated by its first call, on each stream, and lasts as long as the group.
 """
@@ -15,7 +16,6 @@ The memory of a group is allocated by its first call, on each stream, and lasts 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from weakref import WeakKeyDictionary, ref
@@ -23,18 +23,20 @@ from zlib import crc32
 
 import numpy as np
 
-from cute_dialect.kernels.distributed.exchange import ABORT, CHECK_BITS, LATE, MOST_RANKS
+from cute_dialect.kernels.distributed.exchange import CHECK_BITS, MOST_RANKS
 from cute_dialect.lang.ranks import WORDS, Ranks, current_rank
 from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
+from cute_dialect.op.execute.local_group import LocalGroup, LocalRank
+from cute_dialect.op.execute.rank_memory import ChannelMemory, GpuMemory, failure, gpu_memory, views_of
 from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU, SLOT_BYTES
-from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, stream_of, view_of
+from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, stream_of
 from cute_dialect.runtime.host_memory import host_bytes
 from cute_dialect.runtime.settings import count
 
 if TYPE_CHECKING:  # pragma: no cover
     from numpy.typing import NDArray
 
-    from cute_dialect.lang.ranks import Symmetric, SymmetricArray, SymmetricSignals
+    from cute_dialect.lang.ranks import SymmetricArray, SymmetricSignals
     from cute_dialect.op.signature_types import Array
 
 NO_LIMIT = 1 << 61
@@ -42,25 +44,6 @@ NO_LIMIT = 1 << 61
 
 MULTICAST_OFF = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1", "NVSHMEM_DISABLE_NVLS": "1"}
 """Environment variables that switch NVLink multicast off, which no kernel uses, and their values."""
-
-
-class ChannelMemory(NamedTuple):
-    """The memory of a rank for an exchange, in the order of kernel arguments; see
-    :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
-    """
-
-    staging: ArrayView  # bytes, (slots, bytes of a slot)
-    addresses: ArrayView
-    words: ArrayView
-    word_addresses: ArrayView
-    steps: ArrayView
-    status: ArrayView
-
-    def of_type(self, element: str, size: int) -> ChannelMemory:
-        """Return the memory with slots of elements of ``size`` bytes."""
-        slots, slot = self.staging.shape
-        staging = self.staging._replace(shape=(slots, slot // size), strides=(slot // size, 1), dtype=element)
-        return self._replace(staging=staging)
 
 
 class Group(Protocol):
@@ -77,10 +60,28 @@ class Group(Protocol):
         """The longest wait for another rank, in nanoseconds."""
         ...
 
+    @property
+    def channels(self) -> int:
+        """The largest number of blocks of a call, equal on all ranks."""
+        ...
+
+    @property
+    def shares_gpu(self) -> bool:
+        """Return True if several ranks have one GPU, which cooperative launches would serialize."""
+        ...
+
     def agree(self, call: str) -> None:
         """Note the next call of this rank, as text.  Raises DistributedError if another rank has made another call, or
         if an earlier call has failed.
         """
+        ...
+
+    def check(self, call: str) -> None:
+        """Raise DistributedError if a call that has ended has failed on this rank."""
+        ...
+
+    def reset(self) -> None:
+        """Make the group usable again after a call has failed, on all ranks together."""
         ...
 
     def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
@@ -103,8 +104,8 @@ def group_of(call: str, group: object = None) -> Group:
 
     Args:
         call: the function, for errors.
-        group: a process group of torch, its name, a device mesh of one dimension, or the ranks of
-            ``cute.testing.ranks``; None for these ranks within ``world.run``, and else torch's default group.
+        group: a process group of torch, its name, a device mesh of one dimension, a rank of a ``LocalGroup``, or the
+            ranks of ``cute.testing.ranks``; None for these ranks within ``world.run``, and else torch's default group.
 
     Raises:
         ArgumentError: it is none of these.
@@ -112,6 +113,10 @@ def group_of(call: str, group: object = None) -> Group:
     here = current_rank()
     if here is not None and (group is None or group is here[0]):
         return Simulated(call, *here)
+    if isinstance(group, LocalGroup):
+        raise ArgumentError(f"{call}: group is a LocalGroup; pass one of its ranks, such as group[0]")
+    if isinstance(group, LocalRank) and here is None:
+        return group
     if isinstance(group, Ranks):
         raise ArgumentError(f"{call}: group is of cute.testing.ranks, but this call is not in its world.run")
     if here is not None:
@@ -142,45 +147,6 @@ def check_ranks(call: str, ranks: int) -> None:
     """Raise UnsupportedError for too many ranks."""
     if ranks > MOST_RANKS:
         raise UnsupportedError(f"{call}: the group has {ranks} ranks; at most {MOST_RANKS} are supported")
-
-
-def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int) -> str:
-    """Return the error for a failed exchange.
-
-    Args:
-        call: the function that reports the failure.
-        last: the text of the last call that was launched.
-        status: what was seen of each rank; see :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
-        milliseconds: the limit of waits.
-
-    >>> failure_text("all_reduce", "all_reduce of (8,) bf16", [0, 0, 1], 30000).partition(";")[0]
-    'all_reduce: rank 2 sent nothing within 30 s (ranks 0 and 1 did)'
-    """
-    reason = _failure(status, milliseconds)
-    return f"{call}: {reason}; the last call of this rank was {last}; call op.distributed.reset on all ranks"
-
-
-def _failure(status: Sequence[int], milliseconds: int) -> str:
-    """Return the reason for a failed exchange."""
-    late = [r for r, s in enumerate(status) if s == LATE]
-    other = [r for r, s in enumerate(status) if LATE < s < ABORT]
-    gave_up = [r for r, s in enumerate(status) if s >= ABORT]
-    came = [r for r, s in enumerate(status) if s == 0]
-    found: list[str] = []
-    if late:
-        did = f" ({_named(came)} did)" if came else ""
-        found.append(f"{_named(late)} sent nothing within {milliseconds / 1000:g} s{did}")
-    if other:
-        found.append(f"{_named(other)} made another call; compare the shapes, types and options of all ranks")
-    if gave_up and not found:
-        found.append(f"{_named(gave_up)} failed in the call; see the error there")
-    return "; ".join(found)
-
-
-def _named(ranks: Sequence[int]) -> str:
-    """Return a list of ranks as text."""
-    *most, last = map(str, ranks)
-    return f"ranks {', '.join(most)} and {last}" if most else f"rank {last}"
 
 
 # ------------------------------------------------------------------------------------------------- ranks on the CPU
@@ -217,7 +183,7 @@ class _Calls:
         for channels in self.channels.values():
             for rank, status in enumerate(channels.status):
                 if any(status):
-                    reason = _failure(status.tolist(), 0)
+                    reason = failure(status.tolist(), 0)
                     raise DistributedError(
                         f"op.distributed: an exchange of rank {rank} has failed: {reason}; its results are undefined; "
                         "make new ranks by cute.testing.ranks"
@@ -227,7 +193,7 @@ class _Calls:
 class Simulated:
     """A rank of ``cute.testing.ranks``."""
 
-    limit = NO_LIMIT
+    limit, channels, shares_gpu = NO_LIMIT, BLOCKS_ON_CPU, False
 
     def __init__(self, call: str, world: Ranks, rank: int) -> None:
         check_ranks(call, len(world))
@@ -253,6 +219,12 @@ class Simulated:
                 f"{name}: call {mine + 1} of rank {self.rank} is {call}, but that of rank {other} is {text}; all ranks "
                 "must make the same calls in the same order"
             )
+
+    def check(self, call: str) -> None:
+        self._calls.check()
+
+    def reset(self) -> None:
+        pass  # a run begins new calls
 
     def compare_residual(self, call: str, residual: ArrayView) -> None:
         """Compare the residuals of all ranks, contiguous vectors, when the next launch begins.
@@ -296,13 +268,7 @@ class Simulated:
             status = [np.zeros(n, np.int64) for _ in range(n)]
             found = self._calls.channels[slot] = _Channels(staging, words, steps, status)
         staging, words = found.staging.on(self.rank), found.words.on(self.rank).words
-        return _views(staging, words, found.steps[self.rank], found.status[self.rank])
-
-
-def _views(staging: Symmetric, words: Symmetric, steps: Array, status: Array) -> ChannelMemory:
-    """Return the memory of a rank as views."""
-    parts: list[object] = [staging.local, staging.table, words.local, words.table, steps, status]
-    return ChannelMemory(*map(view_of, parts))
+        return views_of(staging, words, found.steps[self.rank], found.status[self.rank])
 
 
 # ----------------------------------------------------------------------------------------------- torch's process groups
@@ -332,21 +298,15 @@ class Device(Protocol):
     def type(self) -> str: ...
 
 
-class _GpuMemory(NamedTuple):
-    """The memory of a rank for one stream, and what keeps it alive."""
-
-    views: ChannelMemory
-    status: Array  # pinned memory of the host
-    tensors: tuple[Array, ...]
-
-
 class OfTorch:
     """A process group of torch, whose ranks are GPUs of one host."""
+
+    channels, shares_gpu = BLOCKS, False
 
     def __init__(self, call: str, group: ProcessGroup) -> None:
         check_ranks(call, group.size())
         self.rank, self.ranks, self._group = group.rank(), group.size(), ref(group)
-        self._memories: dict[int, _GpuMemory] = {}
+        self._memories: dict[int, GpuMemory] = {}
         self._milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
         self._last = ""
 
@@ -361,9 +321,7 @@ class OfTorch:
     def check(self, call: str) -> None:
         """Raise DistributedError if a call that has ended has failed."""
         for memory in self._memories.values():
-            status = memory.status.tolist()
-            if any(status):
-                raise DistributedError(failure_text(call, self._last, status, self._milliseconds))
+            memory.check(call, self._last, self._milliseconds)
 
     def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
         assert slot <= SLOT_BYTES
@@ -377,9 +335,7 @@ class OfTorch:
         """Clear the memory of all streams, on all ranks together."""
         self._synchronize()
         for memory in self._memories.values():
-            for tensor in memory.tensors:
-                tensor.zero_()
-            memory.status.zero_()
+            memory.clear()
         self._synchronize()
 
     def _synchronize(self) -> None:
@@ -389,7 +345,7 @@ class OfTorch:
             torch.cuda.synchronize()
         torch.distributed.barrier(self._group())
 
-    def _allocated(self, call: str, device: Device) -> _GpuMemory:
+    def _allocated(self, call: str, device: Device) -> GpuMemory:
         """Allocate the memory of a stream on a device of torch, on all ranks together."""
         torch = sys.modules["torch"]
         if torch.cuda.is_current_stream_capturing():
@@ -414,14 +370,9 @@ class OfTorch:
 
         staging = symmetric((2 * BLOCKS * self.ranks, SLOT_BYTES), torch.uint8)
         words = symmetric((2 * BLOCKS, self.ranks, WORDS), torch.int64)
-        steps = torch.zeros(BLOCKS, dtype=torch.int64, device=device)
-        status = torch.zeros(self.ranks, dtype=torch.int64, pin_memory=device.type == "cuda")
+        found = gpu_memory(staging, words, tables)
         self._synchronize()
-        # The GPU writes the status into pinned memory of the host, which has the same address there.
-        data, addresses, signals, of_signals, counts = map(view_of, (staging, tables[0], words, tables[1], steps))
-        on_gpu = view_of(status)._replace(device=data.device)
-        views = ChannelMemory(data, addresses, signals, of_signals, counts, on_gpu)
-        return _GpuMemory(views, status, (staging, words, steps))
+        return found
 
 
 _OF_TORCH: WeakKeyDictionary[ProcessGroup, OfTorch] = WeakKeyDictionary()

@@ -14,7 +14,8 @@ from cute_dialect.kernels.distributed.all_reduce import all_reduce_text
 from cute_dialect.op.arrays.library import break_graph
 from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
-from cute_dialect.op.execute.rank_groups import OfTorch, Simulated, group_of, hash_of
+from cute_dialect.op.execute.local_group import LocalGroup
+from cute_dialect.op.execute.rank_groups import Simulated, group_of, hash_of
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import check_eps
@@ -65,8 +66,8 @@ def all_reduce(
         residual: an array like ``x`` that is added once, equal on all ranks. ``world.run`` compares it.
         weight: (C,), the weight of the norm of the last dimension.
         eps: added to the mean square; positive and finite.
-        group: a process group of torch, its name or a device mesh of one dimension; by default the ranks of
-            ``world.run`` of ``cute.testing.ranks``, and else torch's default group.
+        group: a process group of torch, its name, a device mesh of one dimension, or a rank of a ``LocalGroup``; by
+            default the ranks of ``world.run`` of ``cute.testing.ranks``, and else torch's default group.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Returns:
@@ -87,10 +88,10 @@ def all_reduce(
     one = RowCall(
         "all_reduce", {"x": x, "residual": residual, "weight": weight}, device, (), ELEMENTS, stream=stream, run=run
     )
-    if isinstance(of_group, OfTorch) and one.cpu:
+    if one.cpu and not isinstance(of_group, Simulated):
         raise UnsupportedError(
-            "all_reduce: x is in CPU memory, but the group is one of torch.distributed, whose ranks are GPUs; pass "
-            "tensors of the GPU, or use cute.testing.ranks"
+            "all_reduce: x is in CPU memory, but the ranks of the group are GPUs; pass tensors of the GPU, or use "
+            "cute.testing.ranks"
         )
     size, columns = prod(one.x.shape), _check_shapes(one)
     pointers = [view.pointer for view in one.views.values()]
@@ -142,7 +143,7 @@ def _launch(
     one: RowCall, group: Group, p: AllReduceProblem, text: str, eps: float, total: Array, normed: Array
 ) -> None:
     """Launch the kernel of a call."""
-    c, length, blocks, _ = choose_all_reduce(p, cpu=one.cpu)
+    c, length, blocks, _ = choose_all_reduce(p, cpu=one.cpu, channels=group.channels, shares_gpu=group.shares_gpu)
     size = BITS[one.element] // 8
     memory = group.memory("all_reduce", length * size, one.x).of_type(one.element, size)
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
@@ -174,11 +175,9 @@ def reset(group: object = None) -> None:
     """Make a group usable again after a call has failed. All ranks must call it.
 
     Args:
-        group: as in :func:`all_reduce`.
+        group: as in :func:`all_reduce`, or a ``LocalGroup``, whose ranks then need no call of their own.
     """
-    found = group_of("reset", group)
-    if isinstance(found, OfTorch):
-        found.reset()
+    (group if isinstance(group, LocalGroup) else group_of("reset", group)).reset()
 
 
 def check(group: object = None) -> None:
@@ -187,8 +186,6 @@ def check(group: object = None) -> None:
     Each call of a function of ``op.distributed`` does so, too.  Synchronize before it to include all calls.
 
     Args:
-        group: as in :func:`all_reduce`.
+        group: as in :func:`all_reduce`, or a ``LocalGroup`` for all its ranks.
     """
-    found = group_of("check", group)
-    if isinstance(found, OfTorch):
-        found.check("check")
+    (group if isinstance(group, LocalGroup) else group_of("check", group)).check("check")

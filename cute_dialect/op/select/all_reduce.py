@@ -62,14 +62,22 @@ def longest_row(element: str) -> int:
     return SLOT_BYTES * 8 // BITS[element]
 
 
-def choose_all_reduce(p: AllReduceProblem, *, cpu: bool = False) -> AllReduceChoice:
-    """Return the kernel of an all-reduce. ``cpu``: on the interpreter."""
+def choose_all_reduce(
+    p: AllReduceProblem, *, cpu: bool = False, channels: int = BLOCKS, shares_gpu: bool = False
+) -> AllReduceChoice:
+    """Return the kernel of an all-reduce.
+
+    Args:
+        cpu: on the interpreter.
+        channels: the largest number of blocks on GPUs.
+        shares_gpu: several ranks have one GPU.
+    """
     size = p.size * BITS[p.element] // 8
     limit = next((b for most, b in ONE_SHOT_BYTES.items() if p.ranks <= most), 0)
     two_shot = size > limit
     why = f"{'two' if two_shot else 'one'}-shot: {size:,} bytes are {'more than' if two_shot else 'at most'} "
     why += f"{limit:,} bytes for {p.ranks} ranks" if p.ranks > 1 else "any limit for 1 rank"
-    most, threads = (BLOCKS_ON_CPU, _THREADS_ON_CPU) if cpu else (BLOCKS, _THREADS)
+    most, threads = (BLOCKS_ON_CPU, _THREADS_ON_CPU) if cpu else (channels, _THREADS)
     unit, rows_of_block = vector_width(p.element), p.ranks if two_shot else 1
     length = p.columns
     if not length:  # A row per block and rank, of one vector per thread at least.
@@ -77,6 +85,8 @@ def choose_all_reduce(p: AllReduceProblem, *, cpu: bool = False) -> AllReduceCho
         length = min(max(shared, threads * unit), threads * unit * _UNITS)
     vectors = p.vectors and p.columns % unit == 0
     units = -(-length // (threads * (unit if vectors else 1)))
-    config = AllReduceConfig(p.element, p.ranks, threads, units, two_shot, vectors, p.residual, norm=bool(p.columns))
+    config = AllReduceConfig(
+        p.element, p.ranks, threads, units, two_shot, vectors, p.residual, bool(p.columns), cooperative=not shares_gpu
+    )
     rows = -(-p.size // length)
     return AllReduceChoice(config, length, min(most, -(-rows // rows_of_block)), why)

@@ -17,7 +17,8 @@ from cute_dialect.interp import InterpError
 from cute_dialect.kernels.distributed.all_reduce import all_reduce_text
 from cute_dialect.kernels.distributed.exchange import ABORT, LATE
 from cute_dialect.op.execute.array_call import RowKernel
-from cute_dialect.op.execute.rank_groups import failure_text, group_of, hash_of
+from cute_dialect.op.execute.rank_groups import group_of, hash_of
+from cute_dialect.op.execute.rank_memory import failure_text
 from cute_dialect.op.select import all_reduce as choice
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce
 from cute_dialect.runtime.arrays import view_of
@@ -302,7 +303,7 @@ def test_memory_of_a_group_of_torch(fake_group: Any, monkeypatch: pytest.MonkeyP
     op.distributed.reset()
     op.distributed.check()
     assert not memory.steps.keep.any()
-    with pytest.raises(op.UnsupportedError, match=r"x is in CPU memory, but the group is one of torch.distributed"):
+    with pytest.raises(op.UnsupportedError, match=r"x is in CPU memory, but the ranks of the group are GPUs"):
         all_reduce(torch.zeros(8).half(), device="cpu")
     with pytest.raises(op.OpError, match=r"group is 'tp'; pass a ProcessGroup, its name"):
         group_of("all_reduce", "tp")

@@ -1,0 +1,184 @@
+"""Ranks of one process that share a GPU: sums in all schedules, missing ranks, and CUDA graphs.
+
+Each rank has a stream.  Ranks make bursts of calls in random order and with random delays, so that they are as far
+apart as the signals allow.  Elements are integers, so sums must be exact.
+"""
+
+# pyright: basic
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
+
+from cute_dialect import op  # noqa: E402
+from cute_dialect.op.select import all_reduce as choice  # noqa: E402
+
+CALLS, INPUTS = 500, 8
+SIZES = (1, 1000, 4096, 70_001, 600_000)
+"""One row, a ragged end, and several rows per block."""
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+@pytest.fixture(autouse=True)
+def _limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_DIST_TIMEOUT_MS", "3000")
+
+
+class World:
+    """Ranks of a GPU, with their streams."""
+
+    def __init__(self, ranks: int, seed: int = 0) -> None:
+        self.group = op.distributed.LocalGroup([0] * ranks)
+        self.streams = [torch.cuda.Stream() for _ in range(ranks)]
+        self.rng = random.Random(seed)
+        for stream in self.streams:  # Later allocations of the stream take this memory.
+            with torch.cuda.stream(stream):
+                [torch.empty(n << 10, dtype=torch.uint8, device="cuda") for n in (256 << 10, *[512] * 16)]
+                torch.cuda._sleep(1000)
+        torch.cuda.synchronize()
+
+    def burst(self, calls: int, call: Callable[[int, int], Any]) -> list[list[Any]]:
+        """Return ``call(rank, i)`` for each i below ``calls`` and each rank."""
+        ranks = len(self.streams)
+        found: list[list[Any]] = [[None] * ranks for _ in range(calls)]
+        for rank in self.rng.sample(range(ranks), ranks):
+            with torch.cuda.stream(self.streams[rank]):
+                for i in range(calls):
+                    if self.rng.random() < 0.2:
+                        torch.cuda._sleep(self.rng.randrange(200_000))
+                    found[i][rank] = call(rank, i)
+        torch.cuda.synchronize()
+        op.distributed.check(self.group)
+        return found
+
+
+def integers(*shape: int, dtype: Any) -> Any:
+    return torch.randint(-4, 5, shape, device="cuda").to(dtype)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("two_shot", [False, True], ids=["one_shot", "two_shot"])
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_sums(dtype: Any, two_shot: bool, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "ONE_SHOT_BYTES", {32: 0 if two_shot else 1 << 30})
+    world = World(ranks)
+    for size in SIZES:
+        x = integers(INPUTS, ranks, size, dtype=dtype)
+        want = x.float().sum(1).to(dtype)
+        torch.cuda.synchronize()
+        done = 0
+        while done < CALLS // len(SIZES):
+            count = world.rng.randrange(1, INPUTS + 1)
+            found = world.burst(count, lambda r, i, x=x: op.distributed.all_reduce(x[i, r], group=world.group[r]))
+            for i in range(count):
+                for rank in range(ranks):
+                    differ = (found[i][rank] != want[i]).sum().item()
+                    assert differ == 0, f"{size} elements, call {done + i}, rank {rank}: {differ} differ"
+            done += count
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("two_shot", [False, True], ids=["one_shot", "two_shot"])
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+def test_sums_with_a_residual_and_a_norm(
+    dtype: Any, two_shot: bool, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "ONE_SHOT_BYTES", {32: 0 if two_shot else 1 << 30})
+    world = World(ranks, 1)
+    shapes = (1, 4096), (5, 333), (200, 8192)
+    for rows, columns in shapes:
+        x, residual = integers(INPUTS, ranks, rows, columns, dtype=dtype), integers(rows, columns, dtype=dtype)
+        weight = torch.randn(columns, device="cuda").to(dtype)
+        want = (x.float().sum(1) + residual.float()).to(dtype)
+        norm = torch.nn.functional.rms_norm(want.double(), (columns,), weight.double(), 1e-5)
+        torch.cuda.synchronize()
+        done = 0
+
+        def call(rank: int, i: int, x: Any = x, residual: Any = residual, weight: Any = weight) -> Any:
+            return op.distributed.all_reduce(x[i, rank], residual, weight, 1e-5, group=world.group[rank])
+
+        while done < CALLS // len(shapes):
+            count = world.rng.randrange(1, INPUTS + 1)
+            for i, of_ranks in enumerate(world.burst(count, call)):
+                for normed, total in of_ranks:
+                    assert torch.equal(total, want[i])
+                    assert torch.equal(normed, of_ranks[0].norm), "ranks differ"
+                torch.testing.assert_close(
+                    of_ranks[0].norm.double(), norm[i], rtol=2 * torch.finfo(dtype).eps, atol=1e-6
+                )
+            done += count
+
+
+def test_addresses_that_are_not_aligned() -> None:
+    """A rank whose array is not aligned has another kernel. Both are loaded by calls in which ranks have the same."""
+    world = World(2)
+    x = integers(2, 10_008, dtype=torch.bfloat16)
+    for first in (0, 1):
+        part = x[:, first : 10_000 + first]
+        world.burst(1, lambda r, i, part=part: op.distributed.all_reduce(part[r], group=world.group[r]))
+    for _ in range(20):
+        (found,) = world.burst(1, lambda r, i: op.distributed.all_reduce(x[r, r : 10_000 + r], group=world.group[r]))
+        assert all(torch.equal(y, x[0, :10_000] + x[1, 1:10_001]) for y in found)
+
+
+def test_replays_of_a_graph_per_rank() -> None:
+    world = World(2)
+    x = integers(2, 50_000, dtype=torch.bfloat16)
+
+    def call(rank: int, _: int) -> Any:
+        return op.distributed.all_reduce(x[rank], group=world.group[rank])
+
+    world.burst(1, call)
+    graphs, found = [torch.cuda.CUDAGraph() for _ in range(2)], []
+    for rank, graph in enumerate(graphs):
+        with torch.cuda.graph(graph, stream=world.streams[rank]):
+            found.append(call(rank, 0))
+    for i in range(100):
+        x.copy_(integers(2, 50_000, dtype=torch.bfloat16))
+        torch.cuda.synchronize()
+        for rank in world.rng.sample(range(2), 2):
+            with torch.cuda.stream(world.streams[rank]):
+                graphs[rank].replay()
+        torch.cuda.synchronize()
+        op.distributed.check(world.group)
+        assert torch.equal(found[0], x[0] + x[1]) and torch.equal(found[1], found[0]), f"replay {i}"
+        if i % 7 == 0:
+            world.burst(2, call)
+
+
+def test_a_missing_rank_and_another_call_are_reported() -> None:
+    world = World(2)
+    x = integers(2, 4096, dtype=torch.float32)
+    world.burst(1, lambda r, i: op.distributed.all_reduce(x[r], group=world.group[r]))
+    start = time.monotonic()
+    with torch.cuda.stream(world.streams[0]):
+        op.distributed.all_reduce(x[0], group=world.group[0])
+    with torch.cuda.stream(world.streams[1]), pytest.raises(op.DistributedError, match="call 2 of rank 1 is"):
+        op.distributed.all_reduce(x[1, :100], group=world.group[1])
+    torch.cuda.synchronize()
+    assert time.monotonic() - start < 30
+    with pytest.raises(op.DistributedError, match=r"rank 1 sent nothing within 3 s \(rank 0 did\)"):
+        op.distributed.check(world.group)
+    op.distributed.reset(world.group)
+    (found,) = world.burst(1, lambda r, i: op.distributed.all_reduce(x[r], group=world.group[r]))
+    assert all(torch.equal(y, x[0] + x[1]) for y in found)
+
+
+def test_wrong_streams_and_devices() -> None:
+    world = World(2)
+    x = integers(2, 64, dtype=torch.float32)
+    world.burst(1, lambda r, i: op.distributed.all_reduce(x[r], group=world.group[r]))
+    with torch.cuda.stream(world.streams[0]), pytest.raises(op.OpError, match="ranks 0 and 1 share a stream of cuda:0"):
+        op.distributed.all_reduce(x[1], group=world.group[1])
+    op.distributed.reset(world.group)
+    with pytest.raises(op.OpError, match=r"the device of rank 1 is cuda:99; this machine has"):
+        op.distributed.LocalGroup([0, 99])
+    with pytest.raises(op.OpError, match="x is in CPU memory, but the ranks of the group are GPUs"):
+        op.distributed.all_reduce(x[0].cpu(), group=world.group[0], device="cpu")
