@@ -604,7 +604,7 @@ PAGES: Mapping[str, Page] = {
             _op("Row operations", "functions.rows", "functions.linear_cross_entropy", "functions.quantize"),
             _op("Mixtures of experts and sampling", "functions.routing", "functions.sampling"),
             _op("Embedding and optimizers", "functions.embedding", "functions.optimizers"),
-            _op("Several GPUs", "functions.all_reduce"),
+            _op("Several GPUs", "functions.all_reduce", "execute.local_group"),
             _op("Elementwise operations", "functions.elementwise", "functions.element_functions", "functions.gated"),
             _op("Selection and tuning of kernels", "functions.explain", "explanations.gemm", "select.kernel_choice",
                 "select.gemm_dispatch", "tuning", "functions.tune", "kernel_prefetch"),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from cute_dialect.kernels.distributed.exchange import MOST_RANKS
 from cute_dialect.lang.ranks import WORDS
@@ -30,71 +30,36 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.runtime.arrays import ArrayView
 
 
-class LocalGroup:
-    """Ranks of this process. ``group[r]`` is rank r, for the argument ``group=`` of a call.
+class Device(Protocol):
+    """A device of torch."""
 
-    The calls of all ranks may be made by one thread, because a call does not wait for its kernel::
+    @property
+    def type(self) -> str: ...
 
-        group = op.distributed.LocalGroup(2)
-        sums = [op.distributed.all_reduce(x[r], group=group[r]) for r in range(2)]    # x[r] is on GPU r
+    @property
+    def index(self) -> int: ...
 
-    Args:
-        devices: the number of GPUs, a rank each, or a device of torch per rank. Ranks that share a GPU need a stream
-            each, such as ``torch.cuda.Stream()``.
 
-    Raises:
-        ArgumentError: a device does not exist or is no GPU.
-        DeviceError: a GPU cannot access the memory of another one.
+class _Shared:
+    """The memory and the calls of the ranks of a :class:`LocalGroup`.
+
+    Attributes:
+        devices: the device of torch of each rank.
+        channels: the largest number of blocks of a call.
+        shares_gpu: True if several ranks have one GPU.
+        milliseconds: the limit of waits.
+        made: the number of calls of each rank.
     """
 
-    def __init__(self, devices: int | Sequence[object]) -> None:
-        torch = import_module("torch")
-        found = torch.cuda.device_count()
-        given = range(devices) if isinstance(devices, int) else devices
-        if not 1 <= len(given) <= MOST_RANKS:
-            raise ArgumentError(f"LocalGroup: there are {len(given)} ranks; pass 1 to {MOST_RANKS} devices")
-        self.devices = [torch.device("cuda", d) if isinstance(d, int) else torch.device(d) for d in given]
-        for rank, device in enumerate(self.devices):
-            if device.type != "cuda" or device.index is None or device.index >= found:
-                raise ArgumentError(
-                    f"LocalGroup: the device of rank {rank} is {device}; this machine has {found} GPUs, cuda:0 to "
-                    f"cuda:{found - 1}. Pass a device per rank; several ranks may have the same"
-                    if found
-                    else f"LocalGroup: the device of rank {rank} is {device}; this machine has no GPU"
-                )
-        indices = [d.index for d in self.devices]
-        self.shares_gpu = len(set(indices)) < len(indices)
-        room = min(driver.driver().multiprocessors(i) // indices.count(i) for i in set(indices))
-        self.channels = min(BLOCKS, room)
-        for i in set(indices):
-            for j in set(indices) - {i}:
-                if not torch.cuda.can_device_access_peer(i, j):
-                    raise DeviceError(
-                        f"LocalGroup: cuda:{i} cannot access the memory of cuda:{j}; use GPUs that are connected by "
-                        "NVLink or PCIe peer-to-peer access"
-                    )
-                # A copy makes torch map the memory of the other GPU, for kernels too.
-                torch.empty(1, device=f"cuda:{i}").copy_(torch.empty(1, device=f"cuda:{j}"))
-        self._milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
+    def __init__(self, devices: Sequence[Device], channels: int) -> None:
+        self.devices, self.channels = devices, channels
+        self.shares_gpu = len({d.index for d in devices}) < len(devices)
+        self.milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
+        self.made = [0] * len(devices)
         self._memories: list[list[GpuMemory]] = []
         self._lock = Lock()
         self._calls: dict[int, tuple[int, str, int]] = {}
         self._streams: dict[tuple[int, int], int] = {}
-        self._ranks = [LocalRank(self, rank) for rank in range(len(self.devices))]
-
-    def __len__(self) -> int:
-        return len(self._ranks)
-
-    def __getitem__(self, rank: int) -> LocalRank:
-        return self._ranks[rank]
-
-    def __iter__(self) -> Iterator[LocalRank]:
-        return iter(self._ranks)
-
-    def check(self, call: str = "check") -> None:
-        """Raise DistributedError if a call that has ended has failed on a rank."""
-        for rank in self:
-            rank.check(call)
 
     def reset(self) -> None:
         """Clear the memory of all ranks, when the GPUs have ended all work."""
@@ -104,17 +69,17 @@ class LocalGroup:
         self._synchronize()
         with self._lock:
             self._calls.clear()
-            for rank in self:
-                rank.made = 0
+            self.made = [0] * len(self.devices)
 
     def _synchronize(self) -> None:
         """Wait for all GPUs."""
         for device in self.devices:
             import_module("torch").cuda.synchronize(device)
 
-    def agree(self, rank: int, number: int, call: str) -> None:
-        """Compare a call of a rank with the calls of that number on the other ranks. Raises DistributedError."""
+    def agree(self, rank: int, call: str) -> None:
+        """Compare the next call of a rank with the calls of that number on the other ranks. Raises DistributedError."""
         with self._lock:
+            number = self.made[rank] + 1
             first, text, seen = self._calls.get(number, (rank, call, 0))
             if text != call:
                 name = call.partition(" ")[0]
@@ -123,7 +88,8 @@ class LocalGroup:
                     "must make the same calls in the same order"
                 )
             self._calls[number] = (first, text, seen + 1)
-            if seen + 1 == len(self):
+            self.made[rank] = number
+            if seen + 1 == len(self.devices):
                 del self._calls[number]
 
     def memory(self, call: str, rank: int, stream: int) -> GpuMemory:
@@ -141,11 +107,6 @@ class LocalGroup:
                 self._memories.append(self._allocated(call))
             return self._memories[number][rank]
 
-    @property
-    def milliseconds(self) -> int:
-        """The limit of waits."""
-        return self._milliseconds
-
     def _allocated(self, call: str) -> list[GpuMemory]:
         """Allocate memory for a stream of each rank."""
         torch = import_module("torch")
@@ -154,7 +115,7 @@ class LocalGroup:
                 f"{call}: the first call of a group on a stream allocates memory, which a CUDA graph cannot capture; "
                 "make a call on this stream before the capture"
             )
-        n, parts = len(self), (2 * self.channels * len(self), SLOT_BYTES)
+        n, parts = len(self.devices), (2 * self.channels * len(self.devices), SLOT_BYTES)
         streams = [torch.cuda.Stream(device) for device in self.devices]
         staging: list[Array] = []
         words: list[Array] = []
@@ -180,40 +141,102 @@ class LocalRank:
 
     Attributes:
         rank, ranks: its number, and the number of ranks.
-        made: the number of calls of this rank.
     """
 
-    def __init__(self, group: LocalGroup, rank: int) -> None:
-        self._group, self.rank, self.ranks = group, rank, len(group.devices)
-        self.limit = group.milliseconds * 1_000_000
-        self.channels, self.shares_gpu = group.channels, group.shares_gpu
-        self.made = 0
+    def __init__(self, shared: _Shared, rank: int) -> None:
+        self._shared, self.rank, self.ranks = shared, rank, len(shared.devices)
+        self.limit = shared.milliseconds * 1_000_000
+        self.channels, self.shares_gpu = shared.channels, shared.shares_gpu
         self._last = ""
         self._used: list[GpuMemory] = []
 
     def agree(self, call: str) -> None:
         self.check(call.partition(" ")[0])
-        self._group.agree(self.rank, self.made + 1, call)
-        self.made += 1
+        self._shared.agree(self.rank, call)
         self._last = call
 
     def check(self, call: str) -> None:
         """Raise DistributedError if a call that has ended has failed on this rank."""
         for memory in self._used:
-            memory.check(call, self._last, self._group.milliseconds)
+            memory.check(call, self._last, self._shared.milliseconds)
 
     def reset(self) -> None:
-        self._group.reset()
+        self._shared.reset()
 
     def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
         assert slot <= SLOT_BYTES
         device = cast("Array", x.keep).device
-        if device != self._group.devices[self.rank]:
+        if device != self._shared.devices[self.rank]:
             raise ArgumentError(
                 f"{call}: the arrays are on {device}, but rank {self.rank} of the group is on "
-                f"{self._group.devices[self.rank]}"
+                f"{self._shared.devices[self.rank]}"
             )
-        found = self._group.memory(call, self.rank, stream_of(None, (x,)))
+        found = self._shared.memory(call, self.rank, stream_of(None, (x,)))
         if not any(found is m for m in self._used):
             self._used.append(found)
         return found.views
+
+
+class LocalGroup:
+    """Ranks of this process. ``group[r]`` is rank r, for the argument ``group=`` of a call.
+
+    The calls of all ranks may be made by one thread, because a call does not wait for its kernel::
+
+        group = op.distributed.LocalGroup(2)
+        sums = [op.distributed.all_reduce(x[r], group=group[r]) for r in range(2)]    # x[r] is on GPU r
+
+    Args:
+        devices: the number of GPUs, a rank each, or a device of torch per rank. Ranks that share a GPU need a stream
+            each, such as ``torch.cuda.Stream()``.
+
+    Raises:
+        ArgumentError: a device does not exist or is no GPU.
+        DeviceError: a GPU cannot access the memory of another one.
+    """
+
+    def __init__(self, devices: int | Sequence[object]) -> None:
+        torch = import_module("torch")
+        found = torch.cuda.device_count()
+        given = range(devices) if isinstance(devices, int) else devices
+        if not 1 <= len(given) <= MOST_RANKS:
+            raise ArgumentError(f"LocalGroup: there are {len(given)} ranks; pass 1 to {MOST_RANKS} devices")
+        on = [torch.device("cuda", d) if isinstance(d, int) else torch.device(d) for d in given]
+        for rank, device in enumerate(on):
+            if device.type != "cuda" or device.index is None or device.index >= found:
+                raise ArgumentError(
+                    f"LocalGroup: the device of rank {rank} is {device}; this machine has {found} GPUs, cuda:0 to "
+                    f"cuda:{found - 1}. Pass a device per rank; several ranks may have the same"
+                    if found
+                    else f"LocalGroup: the device of rank {rank} is {device}; this machine has no GPU"
+                )
+        indices = [d.index for d in on]
+        room = min(driver.driver().multiprocessors(i) // indices.count(i) for i in set(indices))
+        for i in set(indices):
+            for j in set(indices) - {i}:
+                if not torch.cuda.can_device_access_peer(i, j):
+                    raise DeviceError(
+                        f"LocalGroup: cuda:{i} cannot access the memory of cuda:{j}; use GPUs that are connected by "
+                        "NVLink or PCIe peer-to-peer access"
+                    )
+                # A copy makes torch map the memory of the other GPU, for kernels too.
+                torch.empty(1, device=f"cuda:{i}").copy_(torch.empty(1, device=f"cuda:{j}"))
+        shared = _Shared(on, min(BLOCKS, room))
+        self._shared, self._ranks = shared, [LocalRank(shared, rank) for rank in range(len(given))]
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def __getitem__(self, rank: int) -> LocalRank:
+        return self._ranks[rank]
+
+    def __iter__(self) -> Iterator[LocalRank]:
+        return iter(self._ranks)
+
+    def check(self, call: str = "check") -> None:
+        """Raise DistributedError if a call that has ended has failed on a rank."""
+        for rank in self:
+            rank.check(call)
+
+    def reset(self) -> None:
+        """Make all ranks usable again after a call has failed. Waits for their GPUs."""
+        self._shared.reset()

@@ -83,9 +83,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 def test_memory_of_all_ranks_at_once(fake: dict[str, Any]) -> None:
     group = LocalGroup([0, 0, "cuda:1"])
-    assert (len(group), group.channels, group.shares_gpu) == (3, 64, True)
+    assert (len(group), group[0].channels, group[0].shares_gpu) == (3, 64, True)
     assert (group[1].rank, group[1].ranks, group[1].limit) == (1, 3, 2_500_000_000)
-    assert LocalGroup([0] * 8).channels == 16 and not LocalGroup(2).shares_gpu and LocalGroup(2).channels == 64
+    assert LocalGroup([0] * 8)[7].channels == 16 and not LocalGroup(2)[1].shares_gpu
     x, memories = view_of(torch.zeros(8)), []
     for rank in group:
         fake["stream"] = 10 + rank.rank
