@@ -33,14 +33,19 @@ from cute_dialect.prove.values import (
     Argument,
     Base,
     Counter,
+    Guard,
     Linear,
+    Spread,
     Strided,
     Struct,
     Terms,
     Value,
     compare,
     compute,
+    guard_of,
+    join_lanes,
     normalized,
+    split_lanes,
     symbol,
     uniform,
     wrapped,
@@ -335,8 +340,10 @@ class Evaluator:
                 value = -value
             got = wrapped(value, target) if target < 64 or isinstance(value, int) else value
             return got
-        if isinstance(value, Strided):
+        if isinstance(value, (Strided, Spread)):
             return value if target >= source and op.name not in _UNSIGNED_CASTS else UNKNOWN
+        if isinstance(value, Guard):
+            return UNKNOWN
         if not isinstance(value, (Linear, Counter)):
             return value
         if target < source and not _is_extended(op.operands[0], target):
@@ -392,9 +399,9 @@ class Evaluator:
             return self._compare_strided(s, w, op, a, b)
         symbolic = (int, Linear, Counter)
         if not isinstance(a, symbolic) or not isinstance(b, symbolic):
-            return UNKNOWN
+            return self._compare_lanes(predicate, a, b)
         if self._is_idle(op, a, b):
-            return UNKNOWN
+            return self._compare_lanes(predicate, a, b)
         if _is_opaque(a, b) and not any(u.operation.name == "scf.if" for u in op.results[0].uses):
             return symbol((f"cmpi {predicate} i{width_of(op.operands[0].type)}", a, b))
         word = PREDICATES[predicate]
@@ -411,6 +418,25 @@ class Evaluator:
         if word in (">", "<="):
             return int(self._above(s, w, a, b, op) == (word == ">"))
         return int(self._above(s, w, b, a, op) == (word == "<"))
+
+    def _compare_lanes(self, predicate: int, a: Value, b: Value) -> Value:
+        """Return the comparison of sums with a number per lane as a condition per lane.
+
+        The sums must have one value during the launch, since a condition of an iteration is no condition of a later one.
+        """
+        word, left, right = PREDICATES[predicate], split_lanes(a), split_lanes(b)
+        if left is None or right is None or word in ("==", "!="):
+            return UNKNOWN
+        if predicate >= 6 and not all(self._is_natural(Linear(t, int(n.min()))) for t, n in (left, right) if t):
+            return UNKNOWN
+        if predicate >= 6 and any(not t and int(n.min()) < 0 for t, n in (left, right)):
+            return UNKNOWN
+        if word in ("<", "<="):
+            left, right = right, left
+        difference = Linear(left[0]) - Linear(right[0])
+        if not isinstance(difference, Linear) or varies(difference.terms):
+            return UNKNOWN
+        return guard_of(difference.terms, left[1] - right[1] + (word in ("<=", ">=")))
 
     def _is_idle(self, op: Operation, *values: Value) -> bool:
         """Return True if a question about sizes only decides whether some thread accesses memory.
@@ -520,8 +546,10 @@ class Evaluator:
                 return other
         if isinstance(a, Counter) or isinstance(b, Counter):
             return self._fits(op, self._count(op, name, a, b), width)
+        if name in ("andi", "muli") and width == 1 and (both := _both(a, b)) is not None:
+            return both
         if not isinstance(a, (int, Linear)) or not isinstance(b, (int, Linear)):
-            return UNKNOWN
+            return self._spread(name, a, b, width)
         if name in ("addi", "subi"):
             left = a if isinstance(a, Linear) else Linear((), a)
             return self._fits(op, left + b if name == "addi" else left - b, width)
@@ -559,6 +587,24 @@ class Evaluator:
         operands = cast("Hashable", a), cast("Hashable", b)
         return symbol((name, *operands)) if natural else symbol((ANY, f"{name} i{width}", *operands))
 
+    def _spread(self, name: str, a: Value, b: Value, width: int) -> Value:
+        """Compute with a sum of symbols and a number per lane."""
+        left, right = split_lanes(a), split_lanes(b)
+        if left is None or right is None or width < 32 or name not in ("addi", "subi", "muli"):
+            return UNKNOWN
+        if name == "muli":
+            if isinstance(a, int):
+                left, b = right, a
+            if not isinstance(b, int) or not b:
+                return UNKNOWN
+            symbols, lanes = Linear(left[0]) * b, left[1] * b
+        else:
+            sign = 1 if name == "addi" else -1
+            symbols, lanes = Linear(left[0]) + Linear(right[0]) * sign, left[1] + right[1] * sign
+        if isinstance(symbols, Linear):
+            self._fits(None, symbols, width)
+        return join_lanes(symbols, lanes)
+
     def _opaque_bound(self, name: str, width: int, a: int | Linear, b: int | Linear) -> Linear:
         """Return the minimum or maximum of values of a tile as a symbol."""
         natural = [self._is_natural(a), self._is_natural(b)]
@@ -566,7 +612,7 @@ class Evaluator:
             return symbol((name, a, b))
         return symbol((ANY, f"{name} i{width}", a, b))
 
-    def _fits(self, op: Operation, value: Value, width: int) -> Value:
+    def _fits(self, op: Operation | None, value: Value, width: int) -> Value:
         """Record the assumption that a sum or product does not overflow, and return it."""
         if isinstance(value, Linear):
             terms, factor, _ = normalized(value)
@@ -610,6 +656,15 @@ class Evaluator:
             self._divisor(a, by)
             return a.value % by
         return UNKNOWN
+
+
+def _both(a: Value, b: Value) -> Guard | None:
+    """Return the condition that holds where both do, if one compares sums per lane and the other is known."""
+    if isinstance(b, Guard) and not isinstance(a, Guard):
+        a, b = b, a
+    if isinstance(a, Guard) and isinstance(b, Guard):
+        return a & b
+    return a.where(b) if isinstance(a, Guard) and isinstance(b, np.ndarray) else None
 
 
 def _quotient(value: int | Linear, step: int | Linear) -> int | None:

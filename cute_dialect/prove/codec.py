@@ -27,7 +27,9 @@ from cute_dialect.prove.values import (
     Accumulator,
     Argument,
     Counter,
+    Guard,
     Linear,
+    Spread,
     Strided,
     Struct,
     Unknown,
@@ -36,7 +38,7 @@ from cute_dialect.prove.values import (
 Child: TypeAlias = "int | str"
 Node: TypeAlias = "tuple[Child, ...]"
 _SMALL = 1 << 53
-_VALUES = (Linear, Counter, Strided, Accumulator, Struct, Argument)
+_VALUES = (Linear, Counter, Strided, Spread, Guard, Accumulator, Struct, Argument)
 _PARTS = (Frame, Warp, MBarrier, Named, Product)
 _SHARED = (tuple, Record, np.ndarray, *_VALUES)  # read once, since nothing changes them
 _CLASSES: dict[str, type] = {c.__name__: c for c in (*_VALUES, *_PARTS)}

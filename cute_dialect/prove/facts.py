@@ -13,12 +13,16 @@ Records are interned: equal ones are the same object, so they are compared and h
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
+import numpy as np
+
 from cute_dialect.prove.regions import Partition
+from cute_dialect.prove.values import NEVER, Guard, Terms
 
 Actor: TypeAlias = "tuple[Hashable, ...]"
+Bounds: TypeAlias = "np.ndarray[tuple[int, int], np.dtype[np.int64]]"
 DONE = -1
 """Ticket of an access that is complete, or that never was asynchronous."""
 READ, WRITE = "read", "write"
@@ -109,6 +113,8 @@ class Facts:
         tokens: Holders that know each token, by number.
         fenced: Holders to which a token is also visible in the asynchronous proxy, for those where it matters.
         written: Mask of the pieces that were written for certain.
+        guards: Units of shared memory that were written if each of some sums is above a number: by the sums, the number
+            of each sum and unit. A unit that no such write reaches has `NEVER`. The arrays are not changed.
         version: Version of the partition that the masks belong to.
     """
 
@@ -118,6 +124,7 @@ class Facts:
         self.tokens: dict[int, int] = {}
         self.fenced: dict[int, int] = {}
         self.written = 0
+        self.guards: dict[tuple[Terms, ...], Bounds] = {}
         self.version = 0
 
     def copy(self) -> Facts:
@@ -125,6 +132,7 @@ class Facts:
         out = Facts(self.table)
         out.records, out.tokens = self.records.copy(), self.tokens.copy()
         out.fenced, out.written, out.version = self.fenced.copy(), self.written, self.version
+        out.guards = self.guards.copy()
         return out
 
     def _change(self, changed: list[tuple[Record, Record | None]]) -> None:
@@ -234,6 +242,31 @@ class Facts:
         if new is not None:
             records[new] = records.get(new, 0) | mask
 
+    def promise(self, units: Bounds, lanes: Sequence[int], guard: Guard, size: int) -> None:
+        """Record writes that happen in each lane if a condition holds there.
+
+        Args:
+            units: The units that each of `lanes` writes, a row per lane.
+            size: Number of units of shared memory.
+        """
+        sums = tuple(terms for terms, _ in guard.parts)
+        old = self.guards.get(sums)
+        bounds = np.full((len(sums), size), NEVER, np.int64) if old is None else old.copy()
+        needed = np.asarray([[above[lane] for lane in lanes] for _, above in guard.parts], np.int64)
+        for column in units.T:
+            # Of two conditions that do not imply each other, the earlier is kept.
+            weaker = (needed <= bounds[:, column]).all(axis=0)
+            bounds[:, column[weaker]] = needed[:, weaker]
+        self.guards[sums] = bounds
+
+    def is_promised(self, unit: int, lane: int, guard: Guard) -> bool:
+        """Return True if a unit was written, provided that a condition holds in a lane."""
+        above = {terms: lanes[lane] for terms, lanes in guard.parts}
+        return any(
+            all(terms in above and above[terms] >= bound for terms, bound in zip(sums, bounds[:, unit], strict=True))
+            for sums, bounds in self.guards.items()
+        )
+
     def token(self, token: int, known: int) -> None:
         """Record an event that only some holders know."""
         self.tokens[token] = known
@@ -245,7 +278,9 @@ class Facts:
         reported after the other facts is reported after these, too, and the relation holds again after each step.
         Records that every holder knows never matter to a report. Actors and groups must agree, since steps name them.
         """
-        if self.written != other.written:
+        if self.written != other.written or self.guards.keys() != other.guards.keys():
+            return False
+        if any(not np.array_equal(bounds, other.guards[sums]) for sums, bounds in self.guards.items()):
             return False
         for mine, theirs in ((self.tokens, other.tokens), (self.fenced, other.fenced)):
             if mine.keys() != theirs.keys() or any(known & ~theirs[token] for token, known in mine.items()):

@@ -30,8 +30,10 @@ from cute_dialect.prove.values import (
     UNKNOWN,
     Accumulator,
     Counter,
+    Guard,
     Lanes,
     Linear,
+    Spread,
     Strided,
     Terms,
     Value,
@@ -121,8 +123,16 @@ class Machine(Evaluator):
             s.warps.append(w)
         return s
 
-    def _frame(self, block: Block, op: Operation | None, lanes: int, partial: int = 0, may_be: bool = False) -> Frame:
-        return Frame(self.program.code(block), op, lanes, partial=partial, entered=lanes, may_be=may_be)
+    def _frame(
+        self,
+        block: Block,
+        op: Operation | None,
+        lanes: int,
+        partial: int = 0,
+        may_be: bool = False,
+        guard: Guard | None = None,
+    ) -> Frame:
+        return Frame(self.program.code(block), op, lanes, partial=partial, entered=lanes, may_be=may_be, guard=guard)
 
     # -- holders of facts ---------------------------------------------------------------------------------------------
 
@@ -250,13 +260,27 @@ class Machine(Evaluator):
             raise NotProved(f"{what} is not known", op, _why_unknown(value))
         return value
 
-    def access(self, s: State, w: Warp, c: int, record: Record, region: Region, op: Operation, what: str) -> None:
-        """Check and record an access that class c of a warp makes or issues."""
+    def access(
+        self,
+        s: State,
+        w: Warp,
+        c: int,
+        record: Record,
+        region: Region,
+        op: Operation,
+        what: str,
+        is_written: bool = False,
+    ) -> None:
+        """Check and record an access that class c of a warp makes or issues.
+
+        Args:
+            is_written: True if the memory is written whenever the access happens.
+        """
         mask = self.mask(s, region)
         if overlap := mask & s.barrier_units:
             verb = "overwrites" if record.is_write else "reads"
             raise Violation("sync", f"{what} {verb} {self._first_byte(overlap)}, which holds a live mbarrier", op)
-        if not record.is_write and (missing := mask & ~s.facts.written):
+        if not record.is_write and not is_written and (missing := mask & ~s.facts.written):
             self._uninitialized(s, record, missing, op, what)
         touching = s.facts.touching(mask)
         if touching:
@@ -447,7 +471,8 @@ class Machine(Evaluator):
         for value in closure([condition]):
             if isinstance(value.owner, Operation) and value.owner.name == "arith.cmpi":
                 sides = [self.get(w, v) for v in value.owner.operands]
-                if any(isinstance(v, np.ndarray) for v in sides) and any(isinstance(v, Linear) for v in sides):
+                lanes = any(isinstance(v, (np.ndarray, Spread)) for v in sides)
+                if lanes and any(isinstance(v, (Linear, Spread)) for v in sides):
                     return True
         return False
 
@@ -487,9 +512,9 @@ class Machine(Evaluator):
                     raise NotProved("the lanes of a warp take both sides of a branch", op)
                 f.index += 1
                 if second:
-                    w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~chosen, 2, f.may_be))
+                    w.frames.append(self._frame(op.regions[1].block, op, f.lanes & ~chosen, 2, f.may_be, f.guard))
                 else:
-                    w.frames.append(self._frame(op.regions[0].block, op, chosen, 1, f.may_be))
+                    w.frames.append(self._frame(op.regions[0].block, op, chosen, 1, f.may_be, f.guard))
                 return
             c = int(chosen != 0)
         if isinstance(c, Linear) and self.program.may_be(op) and not self.learned.asks_all:
@@ -502,12 +527,15 @@ class Machine(Evaluator):
                 w.env[self.program.slot(r)] = self._either(w, op, r.index) if r in self.program.pending else UNKNOWN
             if op in self.program.scopes:
                 # Any lane may take either side: the accesses of both may happen.
-                blocks = [r.block for r in op.regions if r.blocks]
-                w.frames += [self._frame(b, op, f.lanes, 3, True) for b in reversed(blocks)]
+                guard = None
+                if isinstance(c, Guard) and not (f.may_be and f.guard is None):
+                    guard = c if f.guard is None else c & f.guard
+                blocks = [(r.block, guard if n == 0 else None) for n, r in enumerate(op.regions) if r.blocks]
+                w.frames += [self._frame(b, op, f.lanes, 3, True, g) for b, g in reversed(blocks)]
             return
         region = op.regions[0 if c else 1]
         if region.blocks:
-            w.frames.append(self._frame(region.block, op, f.lanes, may_be=f.may_be))
+            w.frames.append(self._frame(region.block, op, f.lanes, may_be=f.may_be, guard=f.guard))
 
     def _has_effect(self, ops: Iterable[Operation]) -> bool:
         return any(o in self.program.effects for o in ops)
@@ -520,6 +548,8 @@ class Machine(Evaluator):
         known = (int, Linear)
         if not isinstance(step, known) or not all(isinstance(v, (*known, np.ndarray)) for v in (lower, upper)):
             new.may_be = True
+        if isinstance(step, int) and step > 0 and all(isinstance(v, (int, np.ndarray)) for v in (lower, upper)):
+            new.guard = f.guard  # otherwise the loop may have no iteration
         for n, slot in i.once("relevant", lambda: self._relevant(op.regions[0].block.args[1:])):
             w.env[slot] = i.args[3 + n](w)
         f.index += 1
@@ -1251,7 +1281,39 @@ class Machine(Evaluator):
         for c, region in masks:
             ticket, known = (w.copies.get(c, 0), 0) if by == "copy" else (DONE, self._bits[w.number, c][1])
             record = self.table.record(kind, (by, w.number, c), ticket, known, 0, may_be)
-            self.access(s, w, c, record, region, op, what)
+            is_written = kind == READ and may_be and self._is_promised(s, w, c, region, (pointer, nbytes, lanes))
+            self.access(s, w, c, record, region, op, what, is_written)
+        if kind == WRITE and may_be and (guard := w.frames[-1].guard) is not None and lanes:
+            units = self._units_of_lanes(w, pointer, nbytes, lanes, op)
+            size = self.program.window // self.learned.unit * self.program.blocks
+            s.facts.promise(np.asarray(list(units.values()), np.int64), list(units), guard, size)
+
+    def _units_of_lanes(
+        self, w: Warp, pointer: Value, nbytes: int, lanes: int, op: Operation
+    ) -> dict[int, tuple[int, ...]]:
+        """Return the units of shared memory that each lane accesses."""
+        unit = self.learned.unit
+        offsets = self._lane_offsets(w, pointer, lanes, op, "an address")
+        return {lane: tuple(range(at // unit, (at + nbytes) // unit)) for lane, at in offsets.items()}
+
+    def _is_promised(self, s: State, w: Warp, c: int, region: Region, how: tuple[Value, int, int]) -> bool:
+        """Return True if the condition of a read implies that of writes of each byte that it reads.
+
+        Args:
+            how: The address, the number of bytes and the lanes.
+        """
+        f = w.frames[-1]
+        if f.guard is None or not s.facts.guards:
+            return False
+        missing = self.pieces.units(self.mask(s, region) & ~s.facts.written)
+        lanes = how[2] & self.learned.classes[w.number][c]
+        units = self._units_of_lanes(w, how[0], how[1], lanes, f.ops[f.index])
+        return all(
+            s.facts.is_promised(unit, lane, f.guard)
+            for lane, mine in units.items()
+            for unit in mine
+            if missing >> unit & 1
+        )
 
     # -- wgmma --------------------------------------------------------------------------------------------------------
 
@@ -1441,7 +1503,7 @@ def mask_of(values: Lanes) -> int:
 def _why_unknown(value: Value) -> str:
     if isinstance(value, Counter):
         return "it depends on the iteration of a loop of unknown length"
-    if isinstance(value, Linear):
+    if isinstance(value, (Linear, Spread, Guard)):
         return "it depends on an argument or on the number of the block"
     return "it is read from memory, or computed by an op that the prover does not evaluate"
 

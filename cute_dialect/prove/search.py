@@ -270,7 +270,7 @@ class Keys:
         if f.loop is not None:
             position = (moved(f.loop), f.position - shifts.get(f.loop, 0), f.at > 0)
         static = None if f.static is None else moved(f.static)
-        how = f.lanes, f.entered, f.partial, f.may_be
+        how = f.lanes, f.entered, f.partial, f.may_be, f.guard
         return id(f.code), f.index, how, position, f.undecided, static, tuple(map(plain, f.bounds or ()))
 
 

@@ -22,7 +22,20 @@ from functools import lru_cache
 
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
-from cute_dialect.prove.values import ANY, UNKNOWN, Atom, Counter, Linear, Strided, Struct, Terms, Value, symbol
+from cute_dialect.prove.values import (
+    ANY,
+    UNKNOWN,
+    Atom,
+    Counter,
+    Guard,
+    Linear,
+    Spread,
+    Strided,
+    Struct,
+    Terms,
+    Value,
+    symbol,
+)
 from cute_dialect.prove.verdict import NotProved
 
 _LEAVES = (
@@ -182,8 +195,10 @@ def _atom_varies(atom: Atom) -> bool:
 
 def value_varies(value: Value) -> bool:
     """Return True if a value depends on the present iteration of a while loop."""
-    if isinstance(value, Linear):
+    if isinstance(value, (Linear, Spread)):
         return varies(value.terms)
+    if isinstance(value, Guard):
+        return any(varies(terms) for terms, _ in value.parts)
     if isinstance(value, Counter):
         return varies(value.loop[0])
     if isinstance(value, Strided):

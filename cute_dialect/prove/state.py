@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation
 from cute_dialect.prove.decisions import Interval
 from cute_dialect.prove.facts import Facts
 from cute_dialect.prove.program import Code
-from cute_dialect.prove.values import Base, Linear, Value
+from cute_dialect.prove.values import Base, Guard, Linear, Value
 
 ALL_LANES = (1 << 32) - 1
 LOOPS = ("scf.for", "scf.while")
@@ -48,6 +48,7 @@ class Frame:
             not known.
         entered: Lanes that have entered a loop, some of which may have left it.
         may_be: True if the block is executed under a condition that is not known.
+        guard: The condition, if it compares lanes with sizes: the lanes execute the block exactly if it holds.
     """
 
     code: Code
@@ -63,6 +64,7 @@ class Frame:
     partial: int = 0
     entered: int = 0
     may_be: bool = False
+    guard: Guard | None = None
 
     @property
     def block(self) -> Block:
@@ -110,6 +112,7 @@ class Frame:
             self.partial,
             self.entered,
             self.may_be,
+            self.guard,
         )
 
 

@@ -208,9 +208,19 @@ class TensorMachine(Machine):
         s.tensor[key] = found._replace(is_live=False, slot=-1)
         return True
 
-    def access(self, s: State, w: Warp, c: int, record: Record, region: Region, op: Operation, what: str) -> None:
+    def access(
+        self,
+        s: State,
+        w: Warp,
+        c: int,
+        record: Record,
+        region: Region,
+        op: Operation,
+        what: str,
+        is_written: bool = False,
+    ) -> None:
         """Check and record an access to shared memory. A write to the address of an allocation makes it unknown."""
-        super().access(s, w, c, record, region, op, what)
+        super().access(s, w, c, record, region, op, what, is_written)
         if s.tensor and record.is_write:
             for key, a in s.tensor.items():
                 if a.slot >= 0 and region.units & self.region([a.slot], 4, op).units:

@@ -6,6 +6,7 @@ An address, parity or trip count of a protocol is one of
 - `Linear`, such as `k_tiles - 1`: unknown, but the same in all threads of the block;
 - `Counter`, the induction variable of a loop without a known end, or a quotient of it;
 - `Strided`, the induction variable of a loop whose lower bound or step is a symbol;
+- `Spread`, a sum of symbols and a number per lane, such as a row of a tile, and `Guard`, a comparison of such sums;
 - `Accumulator`, registers that a wgmma writes, and `Struct`, an LLVM struct;
 - `UNKNOWN`, anything else. No synchronizing instruction may depend on it.
 
@@ -37,6 +38,10 @@ Base: TypeAlias = "tuple[Terms, int | None]"
 
 ANY = "any"
 """First item of the symbol of a value that may be negative."""
+
+
+NEVER = 1 << 62
+"""A number that no sum of sizes is above."""
 
 
 class Unknown:
@@ -107,6 +112,36 @@ class Strided:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """A sum of symbols with integer coefficients, and a number per lane."""
+
+    terms: Terms
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition that holds in a lane if each of some sums is above a number of the lane.
+
+    Attributes:
+        parts: The sums in a fixed order, each with its numbers. The sums have the same value during the whole launch.
+    """
+
+    parts: tuple[tuple[Terms, tuple[int, ...]], ...]
+
+    def __and__(self, other: Guard) -> Guard:
+        above = dict(self.parts)
+        for terms, lanes in other.parts:
+            above[terms] = tuple(map(max, lanes, above.get(terms, lanes)))
+        return Guard(tuple(sorted(above.items(), key=repr)))
+
+    def where(self, lanes: Lanes) -> Guard:
+        """Return the condition that holds nowhere but in the lanes whose number is not zero."""
+        limited = [(terms, tuple(a if keep else NEVER for a, keep in zip(above, lanes))) for terms, above in self.parts]
+        return Guard(tuple(limited))
+
+
+@dataclass(frozen=True)
 class Accumulator:
     """Registers written by the wgmma with this number, of one warp. `whole`: all of them, in order."""
 
@@ -145,7 +180,42 @@ class Argument:
     path: tuple[int, ...] = ()
 
 
-Value: TypeAlias = "int | Lanes | Linear | Counter | Strided | Accumulator | Struct | Argument | Unknown"
+Value: TypeAlias = (
+    "int | Lanes | Linear | Counter | Strided | Spread | Guard | Accumulator | Struct | Argument | Unknown"
+)
+
+
+def split_lanes(value: Value) -> tuple[Terms, Lanes] | None:
+    """Return the symbols of an integer and its numbers per lane, None if it is another value.
+
+    >>> split_lanes(symbol(("n",)) + 2)[0]
+    ((('n',), 1),)
+    """
+    if isinstance(value, Spread):
+        return value.terms, np.asarray(value.lanes, np.int64)
+    if isinstance(value, Linear):
+        return value.terms, np.full(32, value.const, np.int64)
+    if isinstance(value, (int, np.ndarray)):
+        return (), value + np.zeros(32, np.int64)
+    return None
+
+
+def join_lanes(symbols: Linear | int, lanes: Lanes) -> Value:
+    """Return the sum of symbols and a number per lane."""
+    lanes = lanes + (symbols.const if isinstance(symbols, Linear) else symbols)
+    same = uniform(lanes)
+    if not isinstance(symbols, Linear):
+        return same
+    if isinstance(same, int):
+        return Linear(symbols.terms, same)
+    return Spread(symbols.terms, tuple(int(x) for x in lanes))
+
+
+def guard_of(terms: Terms, lanes: Lanes) -> Guard:
+    """Return the condition that a sum of symbols and a number per lane is positive."""
+    common = gcd(*(factor for _, factor in terms))
+    reduced = tuple((atom, factor // common) for atom, factor in terms)
+    return Guard(((reduced, tuple(int(x) for x in -lanes // common)),))
 
 
 def uniform(values: Lanes) -> int | Lanes:
