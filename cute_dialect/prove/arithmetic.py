@@ -422,7 +422,7 @@ class Evaluator:
     def _compare_lanes(self, predicate: int, a: Value, b: Value) -> Value:
         """Return the comparison of sums with a number per lane as a condition per lane.
 
-        The sums must have one value during the launch, since a condition of an iteration is no condition of a later one.
+        Both sides must be fixed during the launch, since a condition of an iteration is no condition of a later one.
         """
         word, left, right = PREDICATES[predicate], split_lanes(a), split_lanes(b)
         if left is None or right is None or word in ("==", "!="):

@@ -113,8 +113,8 @@ class Facts:
         tokens: Holders that know each token, by number.
         fenced: Holders to which a token is also visible in the asynchronous proxy, for those where it matters.
         written: Mask of the pieces that were written for certain.
-        guards: Units of shared memory that were written if each of some sums is above a number: by the sums, the number
-            of each sum and unit. A unit that no such write reaches has `NEVER`. The arrays are not changed.
+        guards: Units of shared memory that were written if each of some sizes is above a number: by the sizes, the
+            number of each size and unit. A unit that no such write reaches has `NEVER`. The arrays are not changed.
         version: Version of the partition that the masks belong to.
     """
 
@@ -249,22 +249,22 @@ class Facts:
             units: The units that each of `lanes` writes, a row per lane.
             size: Number of units of shared memory.
         """
-        sums = tuple(terms for terms, _ in guard.parts)
-        old = self.guards.get(sums)
-        bounds = np.full((len(sums), size), NEVER, np.int64) if old is None else old.copy()
+        sizes = tuple(terms for terms, _ in guard.parts)
+        old = self.guards.get(sizes)
+        bounds = np.full((len(sizes), size), NEVER, np.int64) if old is None else old.copy()
         needed = np.asarray([[above[lane] for lane in lanes] for _, above in guard.parts], np.int64)
         for column in units.T:
-            # Of two conditions that do not imply each other, the earlier is kept.
+            # The earlier of two conditions that do not imply each other is kept.
             weaker = (needed <= bounds[:, column]).all(axis=0)
             bounds[:, column[weaker]] = needed[:, weaker]
-        self.guards[sums] = bounds
+        self.guards[sizes] = bounds
 
     def is_promised(self, unit: int, lane: int, guard: Guard) -> bool:
         """Return True if a unit was written, provided that a condition holds in a lane."""
         above = {terms: lanes[lane] for terms, lanes in guard.parts}
         return any(
-            all(terms in above and above[terms] >= bound for terms, bound in zip(sums, bounds[:, unit], strict=True))
-            for sums, bounds in self.guards.items()
+            all(terms in above and above[terms] >= bound for terms, bound in zip(sizes, bounds[:, unit], strict=True))
+            for sizes, bounds in self.guards.items()
         )
 
     def token(self, token: int, known: int) -> None:
@@ -280,7 +280,7 @@ class Facts:
         """
         if self.written != other.written or self.guards.keys() != other.guards.keys():
             return False
-        if any(not np.array_equal(bounds, other.guards[sums]) for sums, bounds in self.guards.items()):
+        if any(not np.array_equal(bounds, other.guards[sizes]) for sizes, bounds in self.guards.items()):
             return False
         for mine, theirs in ((self.tokens, other.tokens), (self.fenced, other.fenced)):
             if mine.keys() != theirs.keys() or any(known & ~theirs[token] for token, known in mine.items()):

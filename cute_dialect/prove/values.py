@@ -121,10 +121,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition that holds in a lane if each of some sums is above a number of the lane.
+    """A condition that holds in a lane if each of some sizes is above a number of the lane.
 
     Attributes:
-        parts: The sums in a fixed order, each with its numbers. The sums have the same value during the whole launch.
+        parts: The terms of each size in a fixed order, with the numbers. A size is fixed during the launch.
     """
 
     parts: tuple[tuple[Terms, tuple[int, ...]], ...]

@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 804,
-    "lines": 240_226,
+    "lines": 240_478,
     "# fmt: skip": 922,
     "Any": 7_026,
     f"functions with {MANY} or more parameters": 126,

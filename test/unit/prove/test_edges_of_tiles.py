@@ -29,9 +29,8 @@ def transposition(defect: str) -> Any:
                 for _ in range(m - 5):
                     s[i, j] = 1.0
         elif defect == "writes if an element is large":
-            if row < m and column < n:
-                if x[row, column] > 5.0:
-                    s[i, j] = 1.0
+            if row < m and column < n and x[row, column] > 5.0:
+                s[i, j] = 1.0
         elif defect == "writes where the bounds fail":
             if row < m and column < n:
                 y[column, row] = 0.0
