@@ -61,9 +61,9 @@ def _makers() -> dict[str, Callable[[], Atom]]:
 @cache
 def _generated() -> dict[str, Callable[[], Atom]]:
     """Return the rows of tcgen05, which are too many to be made at every start."""
-    from cute_dialect.arch import tcgen05, tcgen05_sparse, tcgen05_ws  # late: start-up
+    from cute_dialect.arch.tcgen05 import rows  # late: start-up
 
-    return {**dict(tcgen05.rows()), **dict(tcgen05_sparse.rows()), **dict(tcgen05_ws.rows())}
+    return dict(rows())
 
 
 def _maker(name: str) -> Callable[[], Atom] | None:

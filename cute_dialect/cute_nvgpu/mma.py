@@ -46,8 +46,8 @@ class UniversalFmaType(MmaAtomType):
 
     name = "cute_nvgpu.atom.universal_fma"
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         return _find_by_types(key, names, "UniversalFMA_", "multiply-adds")
 
 
@@ -59,8 +59,8 @@ class DotProductType(MmaAtomType):
 
     name = "cute_nvgpu.atom.dot_product"
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         return _find_by_types(key, names, "SM61_", "dot products")
 
 
@@ -81,8 +81,8 @@ class MmaSyncType(MmaAtomType):
     name = "cute_nvgpu.atom.mma_sync"
     OPTIONS: ClassVar[frozenset[str]] = frozenset({"major", "saturate", "bit_op", "kind", "sf", "vec"})
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         from cute_dialect.arch.table import find_mma_sync, find_narrow_mma  # late: start-up
 
         check_kind(key)

@@ -58,8 +58,8 @@ class MmaSpType(MmaAtomType):
     OPTIONS: ClassVar[frozenset[str]] = frozenset({"saturate", "selector", "kind", "sf", "vec"})
     SPARSE: ClassVar[bool] = True
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         from cute_dialect.arch.table import find_mma_sp, find_narrow_mma  # late: start-up
 
         check_kind(key)
@@ -84,8 +84,8 @@ class WgmmaSpType(MmaAtomType):
     OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "selector", "negate"})
     SPARSE: ClassVar[bool] = True
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         from cute_dialect.arch.table import find_wgmma_sp  # late: start-up
 
         row = find_wgmma_sp(*wgmma_key(key, names, 512, "wgmma with a sparse A"))

@@ -8,7 +8,7 @@ One thread issues the instructions, and an mbarrier signals their completion::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr, VectorType, i1, i8, i32, i64
@@ -23,25 +23,20 @@ from cute_dialect.algebra.values import Layout, Swizzle, raw_layout
 from cute_dialect.arch.descriptors import TCGEN05, derive, derive_48_bytes, expect_depth
 from cute_dialect.arch.errors import AtomError
 from cute_dialect.arch.targets import TCGEN05 as CHIPS
-from cute_dialect.arch.tcgen05 import (
-    accumulator_layout,
-    find_scaled_tcgen05,
-    find_tcgen05,
-    fragment_layout,
-    kind_of_types,
-    source_layout,
-)
+from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, fragment_layout, source_layout
 from cute_dialect.arch.tcgen05_descriptors import InstructionDescriptor, matrix_bits
-from cute_dialect.arch.tcgen05_ws import BUFFERS, find_tcgen05_ws
+from cute_dialect.arch.tcgen05_kinds import COLLECTORS, kind_of, kind_of_types
+from cute_dialect.arch.tcgen05_sparse import ALIGNED_COLUMNS
+from cute_dialect.arch.tcgen05_ws import BUFFERS
 from cute_dialect.arch.tcgen05_ws import accumulator_layout as ws_accumulator_layout
 from cute_dialect.arch.tmem import LANES, strides
-from cute_dialect.cute_nvgpu.gemm import MmaInstructionOp, check_one_atom, descriptor_of
+from cute_dialect.cute_nvgpu.gemm import check_one_atom, descriptor_of
 from cute_dialect.cute_nvgpu.sync import Row, Words, i32_value, op_class
 from cute_dialect.cute_nvgpu.tiled_mma import MmaAtomType, MmaKey
 from cute_dialect.cute_nvgpu.tmem import CTA_GROUP
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRef, MemRefType, PtrType, element_bits, ptr
-from cute_dialect.dialect.typed_values import Properties, payload_text
+from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
 from cute_dialect.spaces import AddressSpace
 
@@ -58,23 +53,12 @@ class Tcgen05AtomType(MmaAtomType):
     )
     SOURCES: ClassVar[tuple[AddressSpace, ...]] = (AddressSpace.smem, AddressSpace.tmem)
 
-    @staticmethod
-    def scaled_row(key: MmaKey, types: tuple[str, str, str]) -> MmaAtom:
-        """Return the row of an MMA with block scales. Raises AtomError."""
-        raise NotImplementedError
-
-    @staticmethod
-    def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
-        """Return the row of an MMA without block scales. Raises AtomError."""
-        raise NotImplementedError
-
     @classmethod
-    def row_of(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        """Return the row for a key and the names of the element types. Raises AtomError."""
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         d, a, b, c = names
         if c != d:
             raise AtomError(f"C has elements {c}; they must be those of D, {d}")
-        types = (d, a, b)
+        types, form = (d, a, b), "sp" if cls.SPARSE else "ws" if key.ws else ""
         if key.kind or key.sf or key.vec:
             found = [f"A = {key.source_a}"] if key.source_a != AddressSpace.smem else []
             found += [f"major = ({', '.join(key.majors)})"] if key.majors != ("k", "k") else []
@@ -85,11 +69,14 @@ class Tcgen05AtomType(MmaAtomType):
                     f"an MMA with block scales cannot have {' and '.join(found)}; A must be in shared memory, both "
                     "operands k-major, and saturate and ws are not available"
                 )
-            return cls.scaled_row(key, types)
+            kind, factor = kind_of(key.kind, scaled=True), (key.sf, key.vec) if key.sf or key.vec else None
+            return find_tcgen05(kind.name, key.cta_group, key.shape, types, form=form, factor=factor)
         kind = kind_of_types(types)
         if key.negate and not kind.negates:
             raise AtomError(f"negated operands must be floating-point, got {a} and {b}")
-        return cls.plain_row(key, types, kind.name)
+        return find_tcgen05(
+            kind.name, key.cta_group, key.shape, types, key.source_a, key.majors, key.saturate, form=form
+        )
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
         """Return True if a tensor's elements have an operand's type. Unpacked 4-bit and 6-bit elements are i8."""
@@ -242,27 +229,8 @@ class Tcgen05MmaType(Tcgen05AtomType):
     name = "cute_nvgpu.atom.tcgen05_mma"
     OPTIONS: ClassVar[frozenset[str]] = Tcgen05AtomType.OPTIONS | {"ws"}
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        return Tcgen05MmaType.row_of(key, names)
-
-    @staticmethod
-    def scaled_row(key: MmaKey, types: tuple[str, str, str]) -> MmaAtom:
-        factor = (key.sf, key.vec) if key.sf or key.vec else None
-        return find_scaled_tcgen05(key.kind, key.cta_group, key.shape, types, factor)
-
-    @staticmethod
-    def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
-        if key.ws:
-            if key.cta_group != 1:
-                raise AtomError(f"cta_group is {key.cta_group}; one block executes an MMA with ws, use 1")
-            return find_tcgen05_ws(kind, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
-        return find_tcgen05(kind, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
-
 
 ATTRS: list[type[Attribute]] = [Tcgen05MmaType]
-
-_COLLECTORS = ("discard", "lastuse", "fill", "use")
 
 ROWS: tuple[Row, ...] = (
     Row(
@@ -287,8 +255,108 @@ ROWS: tuple[Row, ...] = (
 """The ops without atoms."""
 
 
+class Tcgen05InstructionOp(InstructionOp):
+    """Base of the MMAs of tensor memory: the operands D, A, B, pointers to tensor memory, a mask, and a flag."""
+
+    WRITES = "none"
+    ATOM_FORM: ClassVar[str] = ""
+    """Atoms that the op takes: "ws", "scaled" (block scales), or "" for others."""
+    REFUSAL: ClassVar[str] = (
+        "operand #{fixed} is {first} and accumulate is {accumulate}; a flag is i1, and needs accumulate = true"
+    )
+    """Error for further operands that do not fit."""
+
+    def pointers(self, atom: Tcgen05AtomType) -> Sequence[str]:
+        """Return the names of the operands after B that point to tensor memory."""
+        return ("SFA", "SFB") if atom.has_scales else ()
+
+    def mask_type(self, atom: Tcgen05AtomType) -> Attribute | None:
+        """Return the type of the optional mask, or None if the op has none."""
+        return None
+
+    def numbers(self, atom: Tcgen05AtomType) -> Mapping[str, tuple[Sequence[int], str]]:
+        """Return the integer properties of the op: name -> allowed values, and the error for others."""
+        return _scale_bytes(atom) if atom.has_scales else {}
+
+    def check_types(self) -> None:
+        """Raise AlgebraError unless the operands and properties match the atom."""
+        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
+        assert isinstance(atom, Tcgen05AtomType) and isinstance(accumulate, IntegerAttr)
+        _check_form(self, atom)
+        types, pointers, mask = self.operand_types, self.pointers(atom), self.mask_type(atom)
+        fixed = 3 + len(pointers)
+        expect_operands(types, fixed, fixed + (1 if mask is None else 2))
+        for i, operand in enumerate("DAB"):
+            t = types[i]
+            expect(t, MemRefType, i, f"a !cute.memref, operand {operand}")
+            assert isinstance(t, MemRefType)
+            if atom.is_packed and operand != "D" and t.element == i8:
+                check_packed(atom, operand, t)
+            else:
+                check_one_atom(atom, operand, t)
+        for i, operand in enumerate(pointers, 3):
+            _check_pointer(i, operand, types[i])
+        rest = list(types[fixed:])
+        if mask is not None and rest and rest[0] == mask:
+            rest.pop(0)
+        accumulates = bool(accumulate.value.data)
+        if rest and (rest != [i1] or not accumulates):
+            if rest == [i1] and mask is not None:
+                raise AlgebraError("accumulate must be true if there is a flag operand, got false")
+            given, word = ", ".join(map(str, types[fixed:])), str(accumulates).lower()
+            raise AlgebraError(
+                self.REFUSAL.format(fixed=fixed, first=types[fixed], given=given, accumulate=word, mask=mask)
+            )
+        for name, (allowed, refusal) in self.numbers(atom).items():
+            given = self.properties.get(name, IntegerAttr(0, i32))
+            n = i32_value(given)
+            if n not in allowed:
+                raise AlgebraError(f"property {name} is {refusal.format(given=given, n=n)}")
+        collector = self.properties.get("collector")
+        if collector is not None and not (isinstance(collector, StringAttr) and collector.data in COLLECTORS):
+            known = ", ".join(f'"{c}"' for c in COLLECTORS)
+            raise AlgebraError(f"property collector is {collector}; use one of {known}")
+
+
+def _check_form(op: Tcgen05InstructionOp, atom: Tcgen05AtomType) -> None:
+    """Raise AlgebraError unless the op is the one for the form of an atom."""
+    form = "ws" if atom.data.ws else "scaled" if atom.has_scales else ""
+    if atom.SPARSE or form == op.ATOM_FORM:
+        return
+    if form == "scaled":
+        raise AlgebraError(f"the atom {atom} has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma")
+    if form == "ws":
+        raise AlgebraError(f"the atom {atom} keeps B in a buffer; use cute_nvgpu.arch.tcgen05_mma_ws")
+    if op.ATOM_FORM == "ws":
+        raise AlgebraError(f"the atom {atom} keeps B in no buffer; use cute_nvgpu.arch.tcgen05_mma, or write ws")
+    raise AlgebraError(f"the atom {atom} has no scale factors; use cute_nvgpu.arch.tcgen05_mma")
+
+
+def _check_pointer(i: int, operand: str, p: Attribute) -> None:
+    """Raise AlgebraError unless an operand points to tensor memory, and metadata begin at an aligned column."""
+    if not (isinstance(p, PtrType) and p.data.space == AddressSpace.tmem):
+        raise AlgebraError(f"operand #{i}, {operand}, must be a pointer to tmem, got {p}")
+    least = 4 * ALIGNED_COLUMNS
+    if operand == "E" and p.data.alignment < least:
+        raise AlgebraError(
+            f"operand #{i}, E, is aligned to {p.data.alignment} bytes ({p}); it must be aligned to {least} bytes, "
+            f"{ALIGNED_COLUMNS} columns"
+        )
+
+
+def _scale_bytes(atom: Tcgen05AtomType) -> Mapping[str, tuple[Sequence[int], str]]:
+    """Return the properties ``sf_a`` and ``sf_b``, the bytes that an atom with block scales can begin at."""
+    scales = atom.row.scales
+    assert scales is not None
+    factors = atom.row.shape_mnk[2] // scales.vector
+    first_bytes = range(0, 4, {3: 1, 6: 2}.get(factors, factors))
+    allowed = ", ".join(map(str, first_bytes))
+    refusal = f"{{n}}; an MMA with K / vec = {factors} needs one of {allowed}"
+    return {"sf_a": (first_bytes, refusal), "sf_b": (first_bytes, refusal)}
+
+
 @cute_op
-class Tcgen05MmaOp(MmaInstructionOp):
+class Tcgen05MmaOp(Tcgen05InstructionOp):
     """Issues one ``tcgen05.mma``: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.tcgen05_mma(%D, %A, %B [, %lanes] [, %accumulate]) {accumulate = true, scale_d = 0 : i32,
@@ -304,9 +372,9 @@ class Tcgen05MmaOp(MmaInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tcgen05_mma"
-    WRITES = "none"
-    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B")
-    FLAGS: ClassVar[int] = 2
+    REFUSAL = (
+        "the operands after B are {given}; use a mask of lanes ({mask}) and a flag (i1), each optional, in this order"
+    )
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
@@ -316,39 +384,19 @@ class Tcgen05MmaOp(MmaInstructionOp):
     scale_d = opt_prop_def(IntegerAttr)
     collector = opt_prop_def(StringAttr)
 
-    def check_types(self) -> None:
-        """Raise AlgebraError unless the operands and flags match the atom."""
-        given = self.properties["atom"]
-        if isinstance(given, Tcgen05MmaType) and given.has_scales:
-            raise AlgebraError(f"the atom {given} has scale factors; use cute_nvgpu.arch.tcgen05_scaled_mma")
-        if isinstance(given, Tcgen05MmaType) and given.data.ws:
-            raise AlgebraError(f"the atom {given} keeps B in a buffer; use cute_nvgpu.arch.tcgen05_mma_ws")
-        super().check_types()
-        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
-        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
-        words = VectorType(i32, [4 * atom.data.cta_group])
-        rest = list(self.operand_types[3:])
-        if rest and rest[0] == words:
-            rest.pop(0)
-        if rest and rest != [i1]:
-            raise AlgebraError(
-                f"the operands after B are {', '.join(map(str, self.operand_types[3:]))}; use a mask of lanes "
-                f"({words}) and a flag (i1), each optional, in this order"
-            )
-        if rest and not accumulate.value.data:
-            raise AlgebraError("accumulate must be true if there is a flag operand, got false")
-        scale = self.properties.get("scale_d")
-        if scale is not None:
-            n, kind = i32_value(scale), str(atom.row.emit["kind"])
-            if n is None or not 0 <= n < 16:
-                raise AlgebraError(f"property scale_d is {scale}; use 0 to 15 (i32)")
-            if n and kind not in ("f16", "tf32"):
-                raise AlgebraError(f"property scale_d is {n}; kind {kind} does not scale D, use 0")
-        _check_collector(self)
+    def mask_type(self, atom: Tcgen05AtomType) -> Attribute:
+        return VectorType(i32, [4 * atom.data.cta_group])
+
+    def numbers(self, atom: Tcgen05AtomType) -> Mapping[str, tuple[Sequence[int], str]]:
+        kind = str(atom.row.emit["kind"])
+        n = i32_value(self.properties.get("scale_d", IntegerAttr(0, i32)))
+        if n in range(16) and kind not in ("f16", "tf32"):
+            return {"scale_d": ((0,), f"{{n}}; kind {kind} does not scale D, use 0")}
+        return {"scale_d": (range(16), "{given}; use 0 to 15 (i32)")}
 
 
 @cute_op
-class Tcgen05MmaWsOp(MmaInstructionOp):
+class Tcgen05MmaWsOp(Tcgen05InstructionOp):
     """Issues one ``tcgen05.mma.ws``, which keeps B in a buffer: ``D = A * B + D`` if it accumulates, else ``D = A *
     B``.
 
@@ -363,9 +411,11 @@ class Tcgen05MmaWsOp(MmaInstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tcgen05_mma_ws"
-    WRITES = "none"
-    OPERANDS: ClassVar[tuple[str, ...]] = ("D", "A", "B")
-    FLAGS: ClassVar[int] = 2
+    ATOM_FORM = "ws"
+    REFUSAL = (
+        "the operands after B are {given} and accumulate is {accumulate}; use a mask of columns ({mask}) and a flag "
+        "(i1), each optional, in this order; a flag needs accumulate = true"
+    )
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
@@ -375,38 +425,15 @@ class Tcgen05MmaWsOp(MmaInstructionOp):
     buffer = opt_prop_def(IntegerAttr)
     collector = opt_prop_def(StringAttr)
 
-    def check_types(self) -> None:
-        """Raise AlgebraError unless the operands and the use of the buffer match the atom."""
-        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
-        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
-        if not atom.data.ws:
-            raise AlgebraError(f"the atom {atom} keeps B in no buffer; use cute_nvgpu.arch.tcgen05_mma, or write ws")
-        super().check_types()
-        rest = list(self.operand_types[3:])
-        if rest and rest[0] == i64:
-            rest.pop(0)
-        if (rest and rest != [i1]) or (rest and not accumulate.value.data):
-            word = str(bool(accumulate.value.data)).lower()
-            raise AlgebraError(
-                f"the operands after B are {', '.join(map(str, self.operand_types[3:]))} and accumulate is {word}; use "
-                "a mask of columns (i64) and a flag (i1), each optional, in this order; a flag needs accumulate = true"
-            )
-        buffer = i32_value(self.properties.get("buffer", IntegerAttr(0, i32)))
-        if buffer not in range(BUFFERS):
-            raise AlgebraError(f"property buffer is {self.properties['buffer']}; use 0 to {BUFFERS - 1} (i32)")
-        _check_collector(self)
+    def mask_type(self, atom: Tcgen05AtomType) -> Attribute:
+        return i64
 
-
-def _check_collector(op: InstructionOp) -> None:
-    """Raise AlgebraError unless the property ``collector`` is absent or the name of a use of the buffer."""
-    collector = op.properties.get("collector")
-    if collector is not None and not (isinstance(collector, StringAttr) and collector.data in _COLLECTORS):
-        known = ", ".join(f'"{c}"' for c in _COLLECTORS)
-        raise AlgebraError(f"property collector is {collector}; use one of {known}")
+    def numbers(self, atom: Tcgen05AtomType) -> Mapping[str, tuple[Sequence[int], str]]:
+        return {"buffer": (range(BUFFERS), f"{{given}}; use 0 to {BUFFERS - 1} (i32)")}
 
 
 @cute_op
-class Tcgen05ScaledMmaOp(InstructionOp):
+class Tcgen05ScaledMmaOp(Tcgen05InstructionOp):
     """Issues one ``tcgen05.mma`` with block scales: ``D = (A * SFA) * (B * SFB) + D`` if it accumulates.
 
     Syntax: ``cute_nvgpu.arch.tcgen05_scaled_mma(%D, %A, %B, %SFA, %SFB [, %accumulate]) {accumulate = true, sf_a = 0 :
@@ -422,7 +449,7 @@ class Tcgen05ScaledMmaOp(InstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tcgen05_scaled_mma"
-    WRITES = "none"
+    ATOM_FORM = "scaled"
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
@@ -433,49 +460,6 @@ class Tcgen05ScaledMmaOp(InstructionOp):
     accumulate = prop_def(BoolAttr)
     sf_a = opt_prop_def(IntegerAttr)
     sf_b = opt_prop_def(IntegerAttr)
-
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        return []
-
-    def check_types(self) -> None:
-        """Raise AlgebraError unless the operands and the bytes of the factors match the atom."""
-        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
-        assert isinstance(atom, Tcgen05MmaType) and isinstance(accumulate, IntegerAttr)
-        if atom.row.scales is None:
-            raise AlgebraError(f"the atom {atom} has no scale factors; use cute_nvgpu.arch.tcgen05_mma")
-        types = self.operand_types
-        expect_operands(types, 5, 6)
-        for i, operand in enumerate("DAB"):
-            expect(types[i], MemRefType, i, f"a !cute.memref, operand {operand}")
-            t = types[i]
-            assert isinstance(t, MemRefType)
-            if atom.is_packed and operand != "D" and t.element == i8:
-                check_packed(atom, operand, t)
-            else:
-                check_one_atom(atom, operand, t)
-        for i, operand in ((3, "SFA"), (4, "SFB")):
-            p = types[i]
-            if not (isinstance(p, PtrType) and p.data.space == AddressSpace.tmem):
-                raise AlgebraError(f"operand #{i}, {operand}, must be a pointer to tmem, got {p}")
-        if len(types) == 6 and (types[5] != i1 or not accumulate.value.data):
-            word = str(bool(accumulate.value.data)).lower()
-            raise AlgebraError(
-                f"operand #5 is {types[5]} and accumulate is {word}; a flag is i1, and needs accumulate = true"
-            )
-        check_scale_bytes(self, atom)
-
-
-def check_scale_bytes(op: InstructionOp, atom: Tcgen05AtomType) -> None:
-    """Raise AlgebraError unless the properties ``sf_a`` and ``sf_b`` are bytes that the atom can begin at."""
-    scales = atom.row.scales
-    factors = 4 if scales is None else atom.row.shape_mnk[2] // scales.vector
-    first_bytes = range(0, 4, {3: 1, 6: 2}.get(factors, factors))
-    for name in ("sf_a", "sf_b"):
-        first = i32_value(op.properties.get(name, IntegerAttr(0, i32)))
-        if first not in first_bytes:
-            allowed = ", ".join(map(str, first_bytes))
-            raise AlgebraError(f"property {name} is {first}; an MMA with K / vec = {factors} needs one of {allowed}")
 
 
 def check_packed(atom: Tcgen05AtomType, operand: str, t: MemRefType) -> None:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i1, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from cute_dialect.arch.tcgen05_kinds import COLLECTORS
 from cute_dialect.cute_nvgpu.sync import ArchOp, build, i32_value, op_of
 from cute_dialect.cute_nvgpu.sync_lowering import Lower, handler_of
 from cute_dialect.cute_nvgpu.tcgen05 import (
     ROWS,
     Tcgen05AtomType,
     Tcgen05MmaOp,
-    Tcgen05MmaType,
     Tcgen05MmaWsOp,
     Tcgen05ScaledMmaOp,
 )
@@ -35,9 +35,6 @@ from cute_dialect.passes.base import PassError
 from cute_dialect.passes.lowering.insertion import InsertionPoint
 from cute_dialect.passes.lowering.walk import Handler, Lowering
 from cute_dialect.spaces import AddressSpace
-
-COLLECTORS = {"discard": 0, "lastuse": 1, "fill": 2, "use": 3}
-"""Use of the buffer of A -> its code as an operand of the intrinsics."""
 
 
 def multiply(product: Product) -> None:
@@ -120,62 +117,34 @@ def addresses(low: Lowering, atom: Tcgen05AtomType, d: SSAValue, a: SSAValue, b:
     return [tmem_address(low, d), first, descriptor(low, atom, "B", b)]
 
 
-def _mma(low: Lowering, op: Operation) -> None:
+def lower_mma(low: Lowering, op: Operation) -> None:
+    """Lower one MMA of any form to its intrinsic."""
     atom, row = row_of(op)
-    assert isinstance(atom, Tcgen05MmaType)
-    d, a, b, *rest = op.operands
-    base = low.build
-    accumulate = op.properties["accumulate"]
-    assert isinstance(accumulate, IntegerAttr)
-    flag: SSAValue = base.constant(int(bool(accumulate.value.data)), i1)
-    if rest and rest[-1].type == i1:
-        flag = low.value(rest.pop())
-    operands = addresses(low, atom, d, a, b)
-    operands += [base.constant(atom.instruction(), i32), flag]
-    name = row.emit.intrinsic.removeprefix(PREFIX)
-    scale = i32_value(op.properties.get("scale_d")) or 0
-    if scale:
-        name += ".scale_d"
-        operands.append(base.constant(scale, i64))
-    group = atom.data.cta_group
-    numbers = [int(row.emit["code"]), group]
-    if rest:
-        name += f".disable_output_lane.cg{group}"
-        operands.append(low.value(rest[0]))
-        numbers.pop()
-    collector = op.properties.get("collector")
-    numbers.append(COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"])
-    call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
-
-
-def _mma_ws(low: Lowering, op: Operation) -> None:
-    atom, row = row_of(op)
-    assert isinstance(atom, Tcgen05MmaType)
+    assert isinstance(atom, Tcgen05AtomType)
     d, a, b, *rest = op.operands
     base, accumulate, collector = low.build, op.properties["accumulate"], op.properties.get("collector")
     assert isinstance(accumulate, IntegerAttr)
     has_flag = bool(rest) and rest[-1].type == i1
     flag = low.value(rest.pop()) if has_flag else base.constant(int(bool(accumulate.value.data)), i1)
-    operands = [*addresses(low, atom, d, a, b), base.constant(atom.instruction(), i32), flag]
-    operands += [low.value(mask) for mask in rest]
-    use = COLLECTORS[collector.data if isinstance(collector, StringAttr) else "discard"]
-    numbers = (int(row.emit["code"]), i32_value(op.properties.get("buffer")) or 0, use)
-    name = row.emit.intrinsic.removeprefix(PREFIX) + (".zero_col_mask" if rest else "")
-    call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
-
-
-def _scaled_mma(low: Lowering, op: Operation) -> None:
-    atom, row = row_of(op)
-    assert isinstance(atom, Tcgen05MmaType)
-    d, a, b, sfa, sfb, *rest = op.operands
-    base, accumulate = low.build, op.properties["accumulate"]
-    assert isinstance(accumulate, IntegerAttr)
-    flag = low.value(rest[0]) if rest else base.constant(int(bool(accumulate.value.data)), i1)
-    first, second = (i32_value(op.properties.get(x)) or 0 for x in ("sf_a", "sf_b"))
-    operands = addresses(low, atom, d, a, b)
-    operands += [base.constant(atom.instruction(first, second), i32), flag, low.value(sfa), low.value(sfb)]
-    numbers = (atom.data.cta_group, COLLECTORS["discard"])
-    name = row.emit.intrinsic.removeprefix(PREFIX)
+    number = {x: i32_value(op.properties.get(x)) or 0 for x in ("sf_a", "sf_b", "selector", "scale_d", "buffer")}
+    bits = atom.instruction(number["sf_a"], number["sf_b"], number["selector"])
+    operands = [*addresses(low, atom, d, a, b), base.constant(bits, i32), flag]
+    name, group = row.emit.intrinsic.removeprefix(PREFIX), atom.data.cta_group
+    if number["scale_d"]:
+        name += ".scale_d"
+        operands.append(base.constant(number["scale_d"], i64))
+    operands += [low.value(x) for x in rest]
+    is_masked = bool(rest) and not atom.SPARSE and not atom.has_scales
+    use = COLLECTORS.index(collector.data if isinstance(collector, StringAttr) else "discard")
+    kind = [] if atom.has_scales else [int(row.emit["code"])]
+    if atom.data.ws:
+        name += ".zero_col_mask" if is_masked else ""
+        numbers = [*kind, number["buffer"], use]
+    elif is_masked:
+        name += f".disable_output_lane.cg{group}"
+        numbers = [*kind, use]
+    else:
+        numbers = [*kind, group, use]
     call(low, name, [*operands, *(base.constant(n, i32) for n in numbers)])
 
 
@@ -192,8 +161,6 @@ _LOWER: Mapping[str, Lower] = {"tcgen05_commit": _commit, "tcgen05_fence": _fenc
 
 TO_BASE: Mapping[str, Handler] = {
     **{f"cute_nvgpu.arch.{row.name}": handler_of(_LOWER[row.name]) for row in ROWS},
-    "cute_nvgpu.arch.tcgen05_mma": _mma,
-    "cute_nvgpu.arch.tcgen05_mma_ws": _mma_ws,
-    "cute_nvgpu.arch.tcgen05_scaled_mma": _scaled_mma,
+    **{f"cute_nvgpu.arch.{name}": lower_mma for name in ("tcgen05_mma", "tcgen05_mma_ws", "tcgen05_scaled_mma")},
 }
 """Op name -> lowering function."""

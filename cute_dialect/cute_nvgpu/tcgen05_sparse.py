@@ -13,10 +13,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr, i1, i8, i32
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import irdl_attr_definition, operand_def, opt_prop_def, prop_def, var_operand_def
 
@@ -27,23 +27,14 @@ from cute_dialect.arch.tcgen05_sparse import (
     ALIGNED_COLUMNS,
     BLOCK_COLUMNS,
     columns_of,
-    find_scaled_tcgen05_sp,
-    find_tcgen05_sp,
     metadata_fragment,
     metadata_layout,
 )
-from cute_dialect.cute_nvgpu.gemm import check_one_atom
-from cute_dialect.cute_nvgpu.sync import i32_value
-from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType, check_packed, check_scale_bytes
-from cute_dialect.cute_nvgpu.tiled_mma import MmaKey
+from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType, Tcgen05InstructionOp
 from cute_dialect.dialect.base import cute_op, ops_of
 from cute_dialect.dialect.memory_types import MemRef, MemRefType, PtrType, ptr
-from cute_dialect.dialect.typed_values import Properties, payload_text
-from cute_dialect.dialect.views import InstructionOp, expect, expect_operands
+from cute_dialect.dialect.typed_values import payload_text
 from cute_dialect.spaces import AddressSpace
-
-if TYPE_CHECKING:
-    from cute_dialect.arch.atom import MmaAtom
 
 ALIGNMENT = 4 * BLOCK_COLUMNS
 """Alignment of a tensor of metadata in tensor memory, in bytes: the columns that one copy writes."""
@@ -64,19 +55,6 @@ class Tcgen05MmaSpType(Tcgen05AtomType):
 
     name = "cute_nvgpu.atom.tcgen05_mma_sp"
     SPARSE: ClassVar[bool] = True
-
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
-        return Tcgen05MmaSpType.row_of(key, names)
-
-    @staticmethod
-    def scaled_row(key: MmaKey, types: tuple[str, str, str]) -> MmaAtom:
-        factor = (key.sf, key.vec) if key.sf or key.vec else None
-        return find_scaled_tcgen05_sp(key.kind, key.cta_group, key.shape, types, factor)
-
-    @staticmethod
-    def plain_row(key: MmaKey, types: tuple[str, str, str], kind: str) -> MmaAtom:
-        return find_tcgen05_sp(kind, key.cta_group, key.shape, types, key.source_a, key.majors, saturate=key.saturate)
 
     @property
     def metadata_columns(self) -> int:
@@ -115,7 +93,7 @@ ATTRS: list[type[Attribute]] = [Tcgen05MmaSpType]
 
 
 @cute_op
-class Tcgen05MmaSpOp(InstructionOp):
+class Tcgen05MmaSpOp(Tcgen05InstructionOp):
     """Issues one ``tcgen05.mma.sp``, with a sparse A: ``D = A * B + D`` if it accumulates, otherwise ``D = A * B``.
 
     Syntax: ``cute_nvgpu.arch.tcgen05_mma_sp(%D, %A, %B, %E [, %SFA, %SFB] [, %accumulate]) {accumulate = true, selector
@@ -131,7 +109,6 @@ class Tcgen05MmaSpOp(InstructionOp):
     """  # noqa: E501
 
     name = "cute_nvgpu.arch.tcgen05_mma_sp"
-    WRITES = "none"
     d = operand_def(MemRefType)
     a = operand_def(MemRefType)
     b = operand_def(MemRefType)
@@ -143,48 +120,14 @@ class Tcgen05MmaSpOp(InstructionOp):
     sf_a = opt_prop_def(IntegerAttr)
     sf_b = opt_prop_def(IntegerAttr)
 
-    @classmethod
-    def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
-        return []
+    def pointers(self, atom: Tcgen05AtomType) -> Sequence[str]:
+        return ("E", *super().pointers(atom))
 
-    def check_types(self) -> None:
-        """Raise AlgebraError unless the operands, the selector and the bytes of the factors match the atom."""
-        atom, accumulate = self.properties["atom"], self.properties["accumulate"]
-        assert isinstance(atom, Tcgen05MmaSpType) and isinstance(accumulate, IntegerAttr)
-        types = self.operand_types
-        pointers = ("E", "SFA", "SFB") if atom.has_scales else ("E",)
-        fixed = 3 + len(pointers)
-        expect_operands(types, fixed, fixed + 1)
-        for i, operand in enumerate("DAB"):
-            expect(types[i], MemRefType, i, f"a !cute.memref, operand {operand}")
-            t = types[i]
-            assert isinstance(t, MemRefType)
-            if atom.is_packed and operand != "D" and t.element == i8:
-                check_packed(atom, operand, t)
-            else:
-                check_one_atom(atom, operand, t)
-        for i, operand in enumerate(pointers, 3):
-            p = types[i]
-            if not (isinstance(p, PtrType) and p.data.space == AddressSpace.tmem):
-                raise AlgebraError(f"operand #{i}, {operand}, must be a pointer to tmem, got {p}")
-            least = 4 * ALIGNED_COLUMNS
-            if operand == "E" and p.data.alignment < least:
-                raise AlgebraError(
-                    f"operand #{i}, E, is aligned to {p.data.alignment} bytes ({p}); it must be aligned to {least} "
-                    f"bytes, {ALIGNED_COLUMNS} columns"
-                )
-        if len(types) > fixed and (types[fixed] != i1 or not accumulate.value.data):
-            word = str(bool(accumulate.value.data)).lower()
-            raise AlgebraError(
-                f"operand #{fixed} is {types[fixed]} and accumulate is {word}; a flag is i1, and needs accumulate = "
-                "true"
-            )
-        selector = i32_value(self.properties.get("selector", IntegerAttr(0, i32)))
-        last = ALIGNED_COLUMNS // atom.metadata_columns - 1
-        if selector is None or not 0 <= selector <= last:
-            known = f"0 to {last}" if last else "0"
-            raise AlgebraError(f"property selector is {selector}; an MMA on {atom.row.a} needs {known}")
-        check_scale_bytes(self, atom)
+    def numbers(self, atom: Tcgen05AtomType) -> Mapping[str, tuple[Sequence[int], str]]:
+        assert isinstance(atom, Tcgen05MmaSpType)
+        selectors = range(ALIGNED_COLUMNS // atom.metadata_columns)
+        known = f"0 to {selectors[-1]}" if len(selectors) > 1 else "0"
+        return {"selector": (selectors, f"{{n}}; an MMA on {atom.row.a} needs {known}"), **super().numbers(atom)}
 
 
 OPS = ops_of(__name__)

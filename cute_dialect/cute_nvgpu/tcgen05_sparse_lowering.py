@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import IntegerAttr, i1, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, i32
+from xdsl.ir import Attribute, SSAValue
 
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.tcgen05_sparse import ALIGNED_COLUMNS
-from cute_dialect.cute_nvgpu.sync import i32_value
-from cute_dialect.cute_nvgpu.tcgen05_lowering import COLLECTORS, addresses, check_accumulator, scale_operands
+from cute_dialect.cute_nvgpu.tcgen05_lowering import check_accumulator, lower_mma, scale_operands
 from cute_dialect.cute_nvgpu.tcgen05_lowering import place_fragment as place_fragment
 from cute_dialect.cute_nvgpu.tcgen05_sparse import Tcgen05MmaSpOp, Tcgen05MmaSpType
-from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product, row_of
-from cute_dialect.cute_nvgpu.tmem_lowering import PREFIX, call
+from cute_dialect.cute_nvgpu.tiled_mma_lowering import Product
 from cute_dialect.cute_nvgpu.wgmma_lowering import multiply_by_warp_group
 from cute_dialect.passes.base import PassError
-from cute_dialect.passes.lowering.walk import Handler, Lowering
+from cute_dialect.passes.lowering.walk import Handler
 
 
 def multiply(product: Product) -> None:
@@ -65,23 +63,5 @@ def _metadata(product: Product, m: int, k: int) -> tuple[SSAValue, int]:
     return product.site.moved(pointer, (column - selector) * per_column), selector
 
 
-def _mma_sp(low: Lowering, op: Operation) -> None:
-    atom, row = row_of(op)
-    assert isinstance(atom, Tcgen05MmaSpType)
-    d, a, b, e, *rest = op.operands
-    base, accumulate = low.build, op.properties["accumulate"]
-    assert isinstance(accumulate, IntegerAttr)
-    has_flag = bool(rest) and rest[-1].type == i1
-    flag = low.value(rest.pop()) if has_flag else base.constant(int(bool(accumulate.value.data)), i1)
-    first, second, selector = (i32_value(op.properties.get(x)) or 0 for x in ("sf_a", "sf_b", "selector"))
-    operands = addresses(low, atom, d, a, b)
-    operands += [base.constant(atom.instruction(first, second, selector), i32), flag]
-    operands += [low.value(x) for x in (e, *rest)]
-    numbers = [atom.data.cta_group, COLLECTORS["discard"]]
-    if not atom.has_scales:
-        numbers.insert(0, int(row.emit["code"]))
-    call(low, row.emit.intrinsic.removeprefix(PREFIX), [*operands, *(base.constant(n, i32) for n in numbers)])
-
-
-TO_BASE: Mapping[str, Handler] = {"cute_nvgpu.arch.tcgen05_mma_sp": _mma_sp}
+TO_BASE: Mapping[str, Handler] = {"cute_nvgpu.arch.tcgen05_mma_sp": lower_mma}
 """Op name -> lowering function."""

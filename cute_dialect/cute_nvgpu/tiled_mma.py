@@ -229,8 +229,8 @@ class MmaAtomType(Data[MmaKey], AtomType):
         """Row of the atom in the table."""
         return find_atom(type(self), self.data)
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         """Return the row of the table for a key. ``names`` are its element types. Raises AlgebraError if there is
         none.
         """

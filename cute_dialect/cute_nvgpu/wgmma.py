@@ -38,8 +38,8 @@ class WgmmaType(MmaAtomType):
     ASYNCHRONOUS: ClassVar[bool] = True
     OPTIONS: ClassVar[frozenset[str]] = frozenset({"A", "major", "saturate", "negate"})
 
-    @staticmethod
-    def find(key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
+    @classmethod
+    def find(cls, key: MmaKey, names: tuple[str, str, str, str]) -> MmaAtom:
         from cute_dialect.arch.table import find_wgmma  # late: start-up
 
         return find_wgmma(*wgmma_key(key, names, 256, "wgmma"))

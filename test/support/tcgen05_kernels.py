@@ -17,7 +17,7 @@ from cute_dialect.algebra.tiling import tile_to_shape
 from cute_dialect.algebra.trees import column_major
 from cute_dialect.algebra.values import ComposedLayout, IntTuple, Layout, Stride, Swizzle, layout_modes, raw_layout
 from cute_dialect.arch.descriptors import pointer_swizzle, smem_tile
-from cute_dialect.arch.tcgen05 import SCALED_KINDS, kind_of_types
+from cute_dialect.arch.tcgen05_kinds import SCALED_KINDS, kind_of_types
 from cute_dialect.arch.tmem import strides
 from cute_dialect.cute_nvgpu.sparse import MakeFragmentEOp, PartitionShapeEOp
 from cute_dialect.cute_nvgpu.tcgen05 import Tcgen05AtomType, Tcgen05MmaType

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.arch.tcgen05_kinds import COLLECTORS
 from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, location_text, op_text
@@ -480,9 +481,6 @@ class MmaSlots:
         self.negated = False  # the predicate that enables the accumulator is negated
 
 
-_COLLECTORS = ("discard", "lastuse", "fill", "use")
-
-
 def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
     """Emit tcgen05.mma."""
     _begin(c, op, form.group)
@@ -706,7 +704,7 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
     if "block_scale" in words:
         k.sfa, k.sfb = left[:2]
         group = _constant(c, left[2], "cta_group")
-        k.collector = _COLLECTORS[_constant(c, left[3], "the collector usage")]
+        k.collector = COLLECTORS[_constant(c, left[3], "the collector usage")]
         vector = {"mxf8f6f4": 32, "mxf4": 32}.get(words[0], 16 if "block16" in words else 32)
         form = Form(words[0], group, vector, bool(sp))
     elif ws:
@@ -714,7 +712,7 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
             k.mask = left.pop(0)
         form = Form(KINDS[_constant(c, left[0], "the kind")], 1, 0, bool(sp), True)
         k.buffer = f"b{_constant(c, left[1], 'the collector buffer')}"
-        k.collector = _COLLECTORS[_constant(c, left[2], "the collector usage")]
+        k.collector = COLLECTORS[_constant(c, left[2], "the collector usage")]
     else:
         if "scale_d" in words:
             k.scale_d = _constant(c, left.pop(0), "the scale of D")
@@ -723,7 +721,7 @@ def _mma(c: FnCompiler, op: Operation, m: re.Match[str], slots: list[int]) -> No
             k.lanes = [left.pop(0)]
         kind = KINDS[_constant(c, left[0], "the kind")]
         group = group or _constant(c, left[1], "cta_group")
-        k.collector = _COLLECTORS[_constant(c, left[-1], "the collector usage")]
+        k.collector = COLLECTORS[_constant(c, left[-1], "the collector usage")]
         form = Form(kind, group, 0, bool(sp))
     emit_mma(c, op, form, k)
 

@@ -667,7 +667,8 @@ class Multiply:
 
     def _expanded(self, g: Group, memory: TensorMemory, a: Array) -> Array:
         """Return a sparse A at full K. Raises Fault for invalid metadata."""
-        from cute_dialect.arch.tcgen05_sparse import metadata  # late: start-up
+        from cute_dialect.arch.tcgen05 import metadata_of  # late: start-up
+        from cute_dialect.arch.tcgen05_kinds import kind_of  # late: start-up
 
         columns = self.metadata_columns
         self._check_written(
@@ -679,7 +680,7 @@ class Multiply:
             # the second half. The lower half of a column is for the first 8 rows.
             halves = words.reshape(8, 2, 8, 1) >> np.array([0, 16], np.uint32) & np.uint32(0xFFFF)
             words = halves.transpose(0, 3, 2, 1).reshape(128, 2)
-        held = metadata(1, 128, depth(self.form, self.shape), self.form.kind)
+        held = metadata_of(kind_of(self.form.kind, scaled=self.form.kind.startswith("mx")), 1, 128)
         everything = np.ones(1, np.bool_)
         return expand(held, a[None], words[None], everything, 0, self.name, lanes=False)[0]
 

@@ -75,10 +75,9 @@ from cute_dialect.kernels.gemm.tcgen05_scales import (
     ScaledMmas,
     ScaleOperand,
     blocks_of,
-    scaled_mma,
 )
 from cute_dialect.kernels.gemm.tcgen05_scales import load_map as factor_map
-from cute_dialect.lang import hopper, pipeline, utils
+from cute_dialect.lang import blackwell, hopper, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
 CHIP = "sm_100a"
@@ -427,11 +426,11 @@ def scale_maps(
 
 def tiled_mma(c: Sm100Config, A: cute.Tensor, B: cute.Tensor) -> cute.TiledMma:
     """Return the MMA of a tile."""
+    (a, b), group = (number(x) for x in c.elements), tcgen05.CtaGroup(c.blocks)
     if c.scaling:
-        return scaled_mma(c.elements, c.tile, c.scaling, tcgen05.CtaGroup(c.blocks))
-    majors = hopper.major(A), hopper.major(B)
-    a, b = (number(x) for x in c.elements)
-    group, source = tcgen05.CtaGroup(c.blocks), tcgen05.OperandSource.SMEM
+        k, factors = tcgen05.OperandMajorMode.K, cute.Float8E8M0FNU if c.scaling == "mx" else cute.Float8E4M3FN
+        return blackwell.make_blockscaled_trivial_tiled_mma(a, b, k, k, factors, VECTORS[c.scaling], group, c.tile)
+    majors, source = (hopper.major(A), hopper.major(B)), tcgen05.OperandSource.SMEM
     if BITS[c.element] == 16:
         op = tcgen05.MmaF16BF16Op(a, cute.Float32, (*c.tile, 16), group, source, *majors)
     elif c.element == "tf32":

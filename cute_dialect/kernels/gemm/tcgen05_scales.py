@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import cute_dialect.lang as cute
-from cute_dialect.kernels.common.elements import number
 from cute_dialect.kernels.gemm.mainloop import Tiles
 from cute_dialect.lang import blockscaled, pipeline
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
@@ -129,27 +128,6 @@ class ScaleOperand:
         stride = (((16, 4, row), (0, 1)), 0, (cute.size(shape, mode=[0, 1, 1]), BYTES))
         stages = cute.make_layout((*shape, self.count), stride=(*stride, self.rows * row))
         return cute.make_tensor(cute.recast_ptr(self.memory, dtype=element), stages)
-
-
-def scaled_mma(
-    elements: tuple[str, str], tile: tuple[int, int], scaling: str, group: tcgen05.CtaGroup
-) -> cute.TiledMma:
-    """Return the MMA of 32 bytes of K, with block scales.
-
-    Args:
-        elements: Types of A and B.
-        tile: M and N of a block, or of a pair of blocks.
-        scaling: A key of :data:`VECTORS`.
-        group: The blocks that execute it.
-    """
-    if elements[0] != FP4:
-        a, b = (number(x) for x in elements)
-        op = tcgen05.MmaMXF8F6F4Op(a, b, (*tile, 32), group)
-    elif scaling == "mx":
-        op = tcgen05.MmaMXF4Op((*tile, 64), group)
-    else:
-        op = tcgen05.MmaMXF4NVF4Op(cute.Float8E4M3FN, (*tile, 64), group)
-    return cute.make_tiled_mma(op)
 
 
 class ScaledMmas:

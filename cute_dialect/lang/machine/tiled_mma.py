@@ -811,9 +811,9 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
 
 def _tcgen05_products(chip: str, a: str) -> Iterator[str]:
     """Yield descriptions of the dense MMAs of tensor memory for element type ``a`` of A, one per kind and type of D."""
-    from cute_dialect.arch.tcgen05 import KINDS, ROWS_M, SCALED_KINDS, extents_n  # late: start-up
+    from cute_dialect.arch.tcgen05_kinds import FORMS, KINDS, SCALED_KINDS, extents_n  # late: start-up
 
-    shapes = sorted({(m, group) for group, rows in ROWS_M.items() for m in rows})
+    shapes = sorted({(m, group) for group, rows in FORMS[""].rows.items() for m in rows})
     for kind in KINDS:
         types = [t for t in kind.types if t[1] == a and _has(chip, kind.arch)]
         for d in dict.fromkeys(t[0] for t in types):

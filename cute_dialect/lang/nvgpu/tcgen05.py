@@ -15,9 +15,10 @@ both, each block loads its half of A and B and holds its half of the accumulator
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from cute_dialect.arch.targets import LOAD_REDUCTIONS, TCGEN05
 from cute_dialect.lang.machine.atoms import CopyOp, MmaOp, element_text
@@ -36,13 +37,10 @@ from cute_dialect.lang.machine.wgmma import make_smem_layout_atom as make_smem_l
 from cute_dialect.lang.nvgpu.common import OperandMajorMode as OperandMajorMode
 from cute_dialect.lang.nvgpu.common import check_kind, major_text, triple
 from cute_dialect.lang.tracing.errors import KernelTypeError
-from cute_dialect.lang.values.dtypes import Float4E2M1FN, Float8E4M3FN, Float32, Int32, TFloat32, Uint32
+from cute_dialect.lang.values.dtypes import Float4E2M1FN, Float8E4M3FN, Float8E8M0FNU, Float32, Int32, TFloat32, Uint32
 
 if TYPE_CHECKING:
     from cute_dialect.lang.values.dtypes import Numeric
-
-    _ScaledMma: TypeAlias = "MmaMXF8F6F4Op | MmaMXF8Op | MmaMXF4Op | MmaMXF4NVF4Op"
-    _Mma: TypeAlias = "MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op | MmaI8Op | MmaSparseOp | MmaWsOp | _ScaledMma"
 
 
 __all__ = [
@@ -116,238 +114,239 @@ class Field(StrEnum):
 # ---------------------------------------------------------------------------------------------------------------- MMAs
 
 
-def _text(
-    op: _Mma, types: tuple[type[Numeric], type[Numeric], type[Numeric]], *more: str, atom: str = "tcgen05_mma"
-) -> str:
-    """Return the text of the type of an MMA; ``types`` are those of D, A and B."""
-    what = f"tcgen05.{op.name}"
-    pair = "cta_group = 2" if group_number(op.cta_group, what) == 2 else ""
-    d, a, b = (element_text(t, what, signed=True) for t in types)
-    m, n, k = triple(op.instruction_shape, what)
-    source = str(getattr(op.a_src, "value", op.a_src)).lower()
-    if source not in tuple(OperandSource):
-        raise KernelTypeError(
-            "F250", f"{what}: a_src must be OperandSource.SMEM or OperandSource.TMEM, got {op.a_src!r}"
-        )
-    majors = f"major = ({major_text(op.a_major_mode)}, {major_text(op.b_major_mode)})"
-    options = "".join(f", {x}" for x in (pair, *more) if x)
-    return f"!cute_nvgpu.atom.{atom}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, {majors}{options}>"
+_FP8 = ("Float8E4M3FN", "Float8E5M2")
+_NARROW = (*_FP8, "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN")
+_SUMS = ("Float16", "Float32")
+_S8 = ("Int8", "Uint8")
+_FACTORS = ("Float8E4M3FN", "Float8E8M0FNU")
 
-
-def _negated(op: MmaF16BF16Op | MmaTF32Op | MmaF8F6F4Op) -> tuple[str, str]:
-    return "negate_a" if op.negate_a else "", "negate_b" if op.negate_b else ""
+# A dataclass lists the fields of its last base first, so a descriptor names the types of its operands as its last base.
 
 
 @dataclass(frozen=True)
-class MmaF16BF16Op(MmaOp):
+class _OfAb:
+    ab_dtype: type[Numeric]
+
+
+@dataclass(frozen=True)
+class _OfAbAcc(_OfAb):
+    acc_dtype: type[Numeric]
+
+
+@dataclass(frozen=True)
+class _OfAAndB:
+    a_dtype: type[Numeric]
+    b_dtype: type[Numeric]
+
+
+@dataclass(frozen=True)
+class _OfAAndBAcc(_OfAAndB):
+    acc_dtype: type[Numeric]
+
+
+@dataclass(frozen=True)
+class _OfFactors:
+    sf_dtype: type[Numeric]
+
+
+@dataclass(frozen=True)
+class _KMajorMma(MmaOp):
+    """Base of the MMAs of tensor memory, which builds the text of the atom from the fields and class variables."""
+
+    instruction_shape: tuple[int, int, int]
+    cta_group: CtaGroup = CtaGroup.ONE
+    a_src: OperandSource = OperandSource.SMEM
+    chip: ClassVar[str] = TCGEN05
+    ATOM: ClassVar[str] = "tcgen05_mma"
+    TYPES: ClassVar[tuple[type[Numeric] | str, type[Numeric] | str, type[Numeric] | str]]
+    """Types of D, A and B: types, or names of fields."""
+    ALLOWED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Field -> the types that it may have. Other combinations are refused by the table of atoms."""
+    FLAGS: ClassVar[tuple[str, ...]] = ()
+    """Fields of the type bool that are options of the atom."""
+
+    def majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
+        """Return the majors of A and B."""
+        return OperandMajorMode.K, OperandMajorMode.K
+
+    def scaling(self) -> tuple[str, type[Numeric], int] | None:
+        """Return the kind, the type of the factors and the elements that share one; None without block scales."""
+        return None
+
+    def atom_text(self) -> str:
+        what = f"tcgen05.{self.name}"
+        for name, allowed in self.ALLOWED.items():
+            if getattr(self, name) is not None:
+                check_kind(getattr(self, name), allowed, f"{what}: {name}")
+        scaling, options = self.scaling(), [name for name in self.FLAGS if getattr(self, name)]
+        if scaling is not None:
+            self._check_scaled(what)
+            kind, factors, vec = scaling
+            sf = "ue4m3" if factors is Float8E4M3FN else "f8E8M0FNU"
+            options += [f"kind = {kind}", f"sf = {sf}", f"vec = {vec}"]
+        if group_number(self.cta_group, what) == 2:
+            options.insert(0, "cta_group = 2")
+        types = (getattr(self, t) if isinstance(t, str) else t for t in self.TYPES)
+        d, a, b = (element_text(t, what, signed=True) for t in types)
+        m, n, k = triple(self.instruction_shape, what)
+        source = str(getattr(self.a_src, "value", self.a_src)).lower()
+        if source not in tuple(OperandSource):
+            raise KernelTypeError(
+                "F250", f"{what}: a_src must be OperandSource.SMEM or OperandSource.TMEM, got {self.a_src!r}"
+            )
+        major_a, major_b = map(major_text, self.majors())
+        return (
+            f"!cute_nvgpu.atom.{self.ATOM}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, major = ({major_a}, {major_b})"
+            f"{''.join(f', {option}' for option in options)}>"
+        )
+
+    def _check_scaled(self, what: str) -> None:
+        """Raise F250 unless A is in shared memory and both operands are K-major."""
+        if self.a_src == OperandSource.TMEM:
+            raise KernelTypeError(
+                "F250", f"{what}: a_src must be OperandSource.SMEM; an MMA with block scales reads A from there"
+            )
+        for name, major in zip(("a_major_mode", "b_major_mode"), self.majors()):
+            if major == OperandMajorMode.MN:
+                raise KernelTypeError("F250", f"{what}: {name} must be OperandMajorMode.K for an MMA with block scales")
+
+
+@dataclass(frozen=True)
+class _Mma(_KMajorMma):
+    a_major_mode: OperandMajorMode = OperandMajorMode.K
+    b_major_mode: OperandMajorMode = OperandMajorMode.K
+
+    def majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
+        return self.a_major_mode, self.b_major_mode
+
+
+@dataclass(frozen=True)
+class _FloatMma(_Mma):
+    negate_a: bool = field(default=False, kw_only=True)
+    negate_b: bool = field(default=False, kw_only=True)
+    FLAGS = ("negate_a", "negate_b")
+
+
+@dataclass(frozen=True)
+class _SaturatingMma(_Mma):
+    saturate: bool = field(default=False, kw_only=True)
+    FLAGS = ("saturate",)
+
+
+@dataclass(frozen=True)
+class MmaF16BF16Op(_FloatMma, _OfAbAcc):
     """``tcgen05.mma`` with K = 16 of Float16 or BFloat16 into Float32, or of Float16 into Float16.
 
     M is 64 or 128, for a pair of blocks 128 or 256, and N up to 256. ``negate_a`` and ``negate_b`` multiply by -A and
     -B.
     """
 
-    ab_dtype: type[Numeric]
-    acc_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    negate_a: bool = field(default=False, kw_only=True)
-    negate_b: bool = field(default=False, kw_only=True)
-    chip: ClassVar[str] = TCGEN05
-
-    def atom_text(self) -> str:
-        check_kind(self.ab_dtype, ("Float16", "BFloat16"), f"tcgen05.{self.name}: ab_dtype")
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"tcgen05.{self.name}: acc_dtype")
-        return _text(self, (self.acc_dtype, self.ab_dtype, self.ab_dtype), *_negated(self))
+    TYPES = ("acc_dtype", "ab_dtype", "ab_dtype")
+    ALLOWED = {"ab_dtype": ("Float16", "BFloat16"), "acc_dtype": _SUMS}
 
 
 @dataclass(frozen=True)
-class MmaTF32Op(MmaOp):
+class MmaTF32Op(_FloatMma):
     """``tcgen05.mma`` with K = 8 of TFloat32 into Float32."""
 
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    negate_a: bool = field(default=False, kw_only=True)
-    negate_b: bool = field(default=False, kw_only=True)
-    chip: ClassVar[str] = TCGEN05
-
-    def atom_text(self) -> str:
-        return _text(self, (Float32, TFloat32, TFloat32), *_negated(self))
+    TYPES = (Float32, TFloat32, TFloat32)
 
 
 @dataclass(frozen=True)
-class MmaF8F6F4Op(MmaOp):
+class MmaF8F6F4Op(_FloatMma, _OfAAndBAcc):
     """``tcgen05.mma`` with K = 32 of floats of 8, 6 or 4 bits into Float32 or Float16, one element per byte."""
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    acc_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    negate_a: bool = field(default=False, kw_only=True)
-    negate_b: bool = field(default=False, kw_only=True)
-    chip: ClassVar[str] = TCGEN05
-
-    def atom_text(self) -> str:
-        check_kind(self.acc_dtype, ("Float16", "Float32"), f"tcgen05.{self.name}: acc_dtype")
-        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *_negated(self))
+    TYPES = ("acc_dtype", "a_dtype", "b_dtype")
+    ALLOWED = {"acc_dtype": _SUMS}
 
 
 @dataclass(frozen=True)
-class MmaI8Op(MmaOp):
+class MmaI8Op(_SaturatingMma, _OfAAndB):
     """``tcgen05.mma`` with K = 32 of 8-bit integers into Int32 (sm_100a, sm_110a).
 
     Overflowing sums wrap; with ``saturate`` they saturate.
     """
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    saturate: bool = field(default=False, kw_only=True)
-    chip: ClassVar[str] = TCGEN05
-
-    def atom_text(self) -> str:
-        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, ("Int8", "Uint8"), f"tcgen05.{self.name}: {n}")
-        return _text(self, (Int32, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "")
-
-
-_FP8 = ("Float8E4M3FN", "Float8E5M2")
-_NARROW = (*_FP8, "Float6E3M2FN", "Float6E2M3FN", "Float4E2M1FN")
-
-
-def _scaled(op: _ScaledMma, types: tuple[type[Numeric], type[Numeric]], kind: str, factors: str, vec: int) -> str:
-    if op.a_src == OperandSource.TMEM:
-        raise KernelTypeError(
-            "F250", f"tcgen05.{op.name}: a_src must be OperandSource.SMEM; an MMA with block scales reads A from there"
-        )
-    for name in ("a_major_mode", "b_major_mode"):
-        if getattr(op, name) == OperandMajorMode.MN:
-            raise KernelTypeError(
-                "F250", f"tcgen05.{op.name}: {name} must be OperandMajorMode.K for an MMA with block scales"
-            )
-    return _text(op, (Float32, *types), f"kind = {kind}", f"sf = {factors}", f"vec = {vec}")
+    TYPES = (Int32, "a_dtype", "b_dtype")
+    ALLOWED = {"a_dtype": _S8, "b_dtype": _S8}
 
 
 @dataclass(frozen=True)
-class MmaMXF8F6F4Op(MmaOp):
+class MmaMXF8F6F4Op(_Mma, _OfAAndB):
     """``tcgen05.mma`` with K = 32 of floats of 8, 6 or 4 bits, and a Float8E8M0FNU factor per 32 elements along K.
 
     The accumulator is Float32. M is 128, for a pair of blocks 128 or 256, and N a multiple of 8 (of 16 for a pair) up
     to 256. Both operands are K-major in shared memory, one element per byte.
     """
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    chip: ClassVar[str] = TCGEN05
+    TYPES = (Float32, "a_dtype", "b_dtype")
+    ALLOWED = {"a_dtype": _NARROW, "b_dtype": _NARROW}
 
-    def atom_text(self) -> str:
-        for t, n in ((self.a_dtype, "a_dtype"), (self.b_dtype, "b_dtype")):
-            check_kind(t, _NARROW, f"tcgen05.{self.name}: {n}")
-        return _scaled(self, (self.a_dtype, self.b_dtype), "mxf8f6f4", "f8E8M0FNU", 32)
+    def scaling(self) -> tuple[str, type[Numeric], int]:
+        return "mxf8f6f4", Float8E8M0FNU, 32
 
 
 @dataclass(frozen=True)
-class MmaMXF8Op(MmaOp):
+class MmaMXF8Op(_Mma, _OfAb):
     """``tcgen05.mma`` of 8-bit floats of one type, with a Float8E8M0FNU factor per 32 elements along K.
 
     See :class:`MmaMXF8F6F4Op`.
     """
 
-    ab_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    chip: ClassVar[str] = TCGEN05
+    TYPES = (Float32, "ab_dtype", "ab_dtype")
+    ALLOWED = {"ab_dtype": _FP8}
 
-    def atom_text(self) -> str:
-        check_kind(self.ab_dtype, _FP8, f"tcgen05.{self.name}: ab_dtype")
-        return _scaled(self, (self.ab_dtype, self.ab_dtype), "mxf8f6f4", "f8E8M0FNU", 32)
+    def scaling(self) -> tuple[str, type[Numeric], int]:
+        return "mxf8f6f4", Float8E8M0FNU, 32
 
 
 @dataclass(frozen=True)
-class MmaMXF4Op(MmaOp):
+class MmaMXF4Op(_KMajorMma):
     """``tcgen05.mma`` with K = 64 of Float4E2M1FN, and a Float8E8M0FNU factor per 32 elements along K.
 
     Both operands are K-major in shared memory, two elements per byte. See :class:`MmaMXF8F6F4Op` for M and N.
     """
 
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
     a_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
     b_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
-    chip: ClassVar[str] = TCGEN05
+    TYPES = (Float32, Float4E2M1FN, Float4E2M1FN)
 
-    def atom_text(self) -> str:
-        return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4", "f8E8M0FNU", 32)
+    def scaling(self) -> tuple[str, type[Numeric], int]:
+        return "mxf4", Float8E8M0FNU, 32
 
 
 @dataclass(frozen=True)
-class MmaMXF4NVF4Op(MmaOp):
+class MmaMXF4NVF4Op(_KMajorMma, _OfFactors):
     """``tcgen05.mma`` with K = 64 of Float4E2M1FN, and a factor per 16 elements along K.
 
     The factors are Float8E4M3FN, whose sign is ignored, or Float8E8M0FNU. See :class:`MmaMXF4Op`.
     """
 
-    sf_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
     a_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
     b_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
-    chip: ClassVar[str] = TCGEN05
+    TYPES = (Float32, Float4E2M1FN, Float4E2M1FN)
+    ALLOWED = {"sf_dtype": _FACTORS}
 
-    def atom_text(self) -> str:
-        check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
-        factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
-        return _scaled(self, (Float4E2M1FN, Float4E2M1FN), "mxf4nvf4", factors, 16)
+    def scaling(self) -> tuple[str, type[Numeric], int]:
+        return "mxf4nvf4", self.sf_dtype, 16
 
 
 @dataclass(frozen=True)
-class MmaWsOp(MmaOp):
+class MmaWsOp(_SaturatingMma, _OfAAndBAcc):
     """``tcgen05.mma.ws``, for products with few rows: M of 32, 64 or 128, and N of 64, 128 or 256.
 
-    The types of A, B and the accumulator, and K, are those of the other MMAs. One block executes it. With M of 32 and
-    64 the columns of the accumulator are divided among the quarters or halves of the lanes.
+    The types of A, B and the accumulator, and K, are those of the other MMAs. One block executes it, so ``cta_group``
+    is ``CtaGroup.ONE``. With M of 32 and 64 the columns of the accumulator are divided among the quarters or halves of
+    the lanes.
     """
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    acc_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    saturate: bool = field(default=False, kw_only=True)
-    cta_group: ClassVar[CtaGroup] = CtaGroup.ONE
-    chip: ClassVar[str] = TCGEN05
-
-    def atom_text(self) -> str:
-        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), "saturate" if self.saturate else "", "ws")
+    TYPES = ("acc_dtype", "a_dtype", "b_dtype")
+    ws: ClassVar[bool] = True
+    FLAGS = ("saturate", "ws")
 
 
 @dataclass(frozen=True)
-class MmaSparseOp(MmaOp):
+class MmaSparseOp(_SaturatingMma, _OfAAndBAcc):
     """``tcgen05.mma.sp``, whose A is 2:4 sparse (1:2 for TFloat32) and stored compressed.
 
     K is 32 for Float16 and BFloat16, 16 for TFloat32, and 64 for 8-bit types. M is 128, and N a multiple of 16; a pair
@@ -362,28 +361,17 @@ class MmaSparseOp(MmaOp):
         sf_vec: kept elements along K that share a factor, 32 or 16.
     """
 
-    a_dtype: type[Numeric]
-    b_dtype: type[Numeric]
-    acc_dtype: type[Numeric]
-    instruction_shape: tuple[int, int, int]
-    cta_group: CtaGroup = CtaGroup.ONE
-    a_src: OperandSource = OperandSource.SMEM
-    a_major_mode: OperandMajorMode = OperandMajorMode.K
-    b_major_mode: OperandMajorMode = OperandMajorMode.K
-    saturate: bool = field(default=False, kw_only=True)
     sf_dtype: type[Numeric] | None = field(default=None, kw_only=True)
     sf_vec: int = field(default=32, kw_only=True)
-    chip: ClassVar[str] = TCGEN05
+    ATOM = "tcgen05_mma_sp"
+    TYPES = ("acc_dtype", "a_dtype", "b_dtype")
+    ALLOWED = {"sf_dtype": _FACTORS}
 
-    def atom_text(self) -> str:
-        more = ["saturate"] if self.saturate else []
-        if self.sf_dtype is not None:
-            check_kind(self.sf_dtype, ("Float8E4M3FN", "Float8E8M0FNU"), f"tcgen05.{self.name}: sf_dtype")
-            factors = "ue4m3" if self.sf_dtype is Float8E4M3FN else "f8E8M0FNU"
-            is_packed = self.a_dtype is self.b_dtype is Float4E2M1FN
-            kind = "mxf8f6f4" if not is_packed else "mxf4" if self.sf_vec == 32 else "mxf4nvf4"
-            more += [f"kind = {kind}", f"sf = {factors}", f"vec = {self.sf_vec}"]
-        return _text(self, (self.acc_dtype, self.a_dtype, self.b_dtype), *more, atom="tcgen05_mma_sp")
+    def scaling(self) -> tuple[str, type[Numeric], int] | None:
+        if self.sf_dtype is None:
+            return None
+        is_packed = self.a_dtype is self.b_dtype is Float4E2M1FN
+        return "mxf8f6f4" if not is_packed else "mxf4" if self.sf_vec == 32 else "mxf4nvf4", self.sf_dtype, self.sf_vec
 
 
 # -------------------------------------------------------------------------------------------------------------- copies

@@ -10,7 +10,7 @@ from arch_support import assemble, copy_kernel, header, mma_kernel
 from cute_dialect.arch import ATOMS, MmaAtom
 from cute_dialect.arch.atom import Atom
 from cute_dialect.arch.table import generated_names
-from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp
+from cute_dialect.arch.tcgen05 import find_tcgen05
 
 # The first PTX version that supports each chip. ptxas 13 supports no chip older than sm_75.
 CHIPS = {
@@ -109,7 +109,7 @@ def test_sparse_tcgen05_assembles(chip: str) -> None:
     texts = {ATOMS[n].ptx: ATOMS[n] for n in generated_names() if n.startswith(start)}
     assert len(texts) == 4 * 2 * 2
     scaled = [
-        find_scaled_tcgen05_sp(kind, group, (128 * group, 64, k), ("f32", a, a), ("f8E8M0FNU", vec))
+        find_tcgen05(kind, group, (128 * group, 64, k), ("f32", a, a), form="sp", factor=("f8E8M0FNU", vec))
         for kind, k, a, vec in (
             ("mxf8f6f4", 64, "f8E4M3FN", 32),
             ("mxf4", 128, "f4E2M1FN", 32),

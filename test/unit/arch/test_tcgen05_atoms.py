@@ -12,10 +12,9 @@ from cute_dialect.arch import ATOMS, AtomError, CopyAtom, DescriptorError, mma_a
 from cute_dialect.arch.atom import MmaAtom
 from cute_dialect.arch.descriptors import TCGEN05, derive, pattern_bytes, smem_tile
 from cute_dialect.arch.table import generated_names
-from cute_dialect.arch.tcgen05 import KINDS, accumulator_layout, find_tcgen05, source_layout
+from cute_dialect.arch.tcgen05 import accumulator_layout, find_tcgen05, source_layout
 from cute_dialect.arch.tcgen05_descriptors import FORMATS, InstructionDescriptor, matrix_bits, matrix_of_bits
-from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp, find_tcgen05_sp
-from cute_dialect.arch.tcgen05_ws import find_tcgen05_ws
+from cute_dialect.arch.tcgen05_kinds import KINDS
 from cute_dialect.arch.tmem import SHAPES, strides, tmem_atom, window, words
 
 E4M3 = "f8E4M3FN"
@@ -214,13 +213,10 @@ def test_traits_of_atoms(names: list[str]) -> None:
             own = rows // pair
             assert str(layout) == f"({pair},({own},{columns})):({own if pair == 2 else 0},(1,{rows}))"
         kind = next(x for x in KINDS if x.name == atom.emit["kind"])
-        find = find_tcgen05_sp if half == 2 else find_tcgen05
         types, majors = (atom.d, atom.a, atom.b), (atom.major_a, atom.major_b)
         saturate = bool(atom.emit["saturate"])
-        if ws:
-            same = find_tcgen05_ws(kind.name, atom.shape_mnk, types, atom.source_a, majors, saturate)
-        else:
-            same = find(kind.name, pair, atom.shape_mnk, types, atom.source_a, majors, saturate)
+        form = "ws" if ws else "sp" if half == 2 else ""
+        same = find_tcgen05(kind.name, pair, atom.shape_mnk, types, atom.source_a, majors, saturate, form=form)
         assert same.name == name
         assert k == kind.depth * half
 
@@ -247,7 +243,7 @@ def test_sparse_atoms_that_do_not_exist(
     kind: str, group: int, shape: tuple[int, int, int], types: tuple[str, str, str], message: str
 ) -> None:
     with pytest.raises(AtomError) as e:
-        (find_scaled_tcgen05_sp if kind.startswith("mx") else find_tcgen05_sp)(kind, group, shape, types)
+        find_tcgen05(kind, group, shape, types, form="sp")
     assert str(e.value).startswith(message)
 
 

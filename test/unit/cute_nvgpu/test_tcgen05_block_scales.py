@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from arch_support import find_ptxas
 
-from cute_dialect.arch.tcgen05 import SCALED_KINDS, find_scaled_tcgen05
+from cute_dialect.arch.tcgen05 import find_tcgen05
+from cute_dialect.arch.tcgen05_kinds import SCALED_KINDS
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -185,6 +186,6 @@ def test_atoms_of_each_kind() -> None:
         for factor in kind.factors:
             for group, m in ((1, 128), (2, 128), (2, 256)):
                 types = ("f32", kind.elements[0], kind.elements[-1])
-                atom = find_scaled_tcgen05(kind.name, group, (m, 64, kind.depth), types, factor)
+                atom = find_tcgen05(kind.name, group, (m, 64, kind.depth), types, factor=factor)
                 assert atom.tile("SFA") == (m, kind.depth // factor[1]) and atom.tile("SFB")[0] == 64
                 assert atom.name.startswith(f"SM100_{kind.name.upper()}_") and f"_VS{factor[1]}_" in atom.name

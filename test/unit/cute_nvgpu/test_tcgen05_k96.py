@@ -18,7 +18,7 @@ from cute_dialect.algebra.compose import compose
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.algebra.text import to_text
 from cute_dialect.algebra.values import Layout
-from cute_dialect.arch.tcgen05 import find_scaled_tcgen05
+from cute_dialect.arch.tcgen05 import find_tcgen05
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -129,7 +129,7 @@ def test_rows() -> None:
         _, sf, vec = SCALED[kind]
         for group in (1, 2):
             types = ("f32", "f4E2M1FN", "f4E2M1FN")
-            atom = find_scaled_tcgen05(kind, group, (128 * group, 64, 96), types, (sf, vec))
+            atom = find_tcgen05(kind, group, (128 * group, 64, 96), types, factor=(sf, vec))
             assert atom.arch == "sm_103a" and atom.name.startswith(f"SM103_{kind.upper()}_")
             assert atom.tile("SFA") == (128 * group, 96 // vec)
 

@@ -14,7 +14,8 @@ from ops_support import type_of
 from tcgen05_kernels import Gemm
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.arch.tcgen05_sparse import find_scaled_tcgen05_sp, find_tcgen05_sp, metadata_layout
+from cute_dialect.arch.tcgen05 import find_tcgen05
+from cute_dialect.arch.tcgen05_sparse import metadata_layout
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -114,12 +115,12 @@ def test_products_are_exact(case: str) -> None:
 
 def test_layouts_of_metadata_place_each_row() -> None:
     for kind, types, k in (("f16", ("f32", "f16", "f16"), 32), ("tf32", ("f32", "tf32", "tf32"), 16)):
-        layout = metadata_layout(find_tcgen05_sp(kind, 1, (128, 16, k), types))
+        layout = metadata_layout(find_tcgen05(kind, 1, (128, 16, k), types, form="sp"))
         for row in range(128):
             for word in range(2):
                 lane, half = row % 8 + 8 * word + 16 * (row // 16), row // 8 % 2
                 assert evaluate((row, word), layout) == lane * (1 << 17) + half
-    layout = metadata_layout(find_tcgen05_sp("i8", 1, (128, 16, 64), ("i32", "i8", "ui8")))
+    layout = metadata_layout(find_tcgen05("i8", 1, (128, 16, 64), ("i32", "i8", "ui8"), form="sp"))
     assert [evaluate((r, w), layout) for r, w in ((0, 1), (5, 0), (127, 1))] == [1, 5 << 16, (127 << 16) + 1]
 
 
@@ -203,7 +204,8 @@ def test_rows_with_block_scales() -> None:
         a = "f8E5M2" if k == 64 else "f4E2M1FN"
         for vec in vectors:
             for group in (1, 2):
-                atom = find_scaled_tcgen05_sp(kind, group, (128 * group, 64, k), ("f32", a, a), ("f8E8M0FNU", vec))
+                shape, types = (128 * group, 64, k), ("f32", a, a)
+                atom = find_tcgen05(kind, group, shape, types, form="sp", factor=("f8E8M0FNU", vec))
                 assert atom.tile("SFA") == (128 * group, k // 2 // vec) and atom.tile("E") == (128 * group, 2)
                 assert (
                     atom.name.replace("2SM_", "").startswith(f"SM100_SPARSE_{kind.upper()}_")

@@ -13,7 +13,9 @@ from ops_support import type_of
 from tcgen05_kernels import Gemm
 
 from cute_dialect.algebra.evaluation import evaluate
-from cute_dialect.arch.tcgen05_ws import EXTENTS_N, ROWS_M, accumulator_layout, find_tcgen05_ws
+from cute_dialect.arch.tcgen05 import find_tcgen05
+from cute_dialect.arch.tcgen05_kinds import FORMS, kind_of, shapes_of
+from cute_dialect.arch.tcgen05_ws import accumulator_layout
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -55,9 +57,11 @@ def test_products_are_exact(case: str) -> None:
 
 def test_accumulators() -> None:
     """The columns are divided among 128 / M groups of lanes, and the accumulator has N * M / 128 columns."""
-    for m in ROWS_M:
-        for n in EXTENTS_N:
-            layout = accumulator_layout(find_tcgen05_ws("f16", (m, n, 16), ("f32", "f16", "f16")))
+    allowed = shapes_of(FORMS["ws"], kind_of("f16"), 1, "smem")
+    assert (allowed.rows, allowed.extents) == ((32, 64, 128), (64, 128, 256))
+    for m in allowed.rows:
+        for n in allowed.extents:
+            layout = accumulator_layout(find_tcgen05("f16", 1, (m, n, 16), ("f32", "f16", "f16"), form="ws"))
             width = n * m // 128
             for row, column in ((0, 0), (m - 1, n - 1), (5, n // 2), (m // 2, width - 1)):
                 lane = row + m * (column // width)

@@ -12,7 +12,8 @@ from front_tensors import run_on_arrays, shared_tensor
 from tracing import text_of, trace_kernel
 
 import cute_dialect.lang as cute
-from cute_dialect.arch.tcgen05 import find_scaled_tcgen05, find_tcgen05, kind_of_types
+from cute_dialect.arch.tcgen05 import find_tcgen05
+from cute_dialect.arch.tcgen05_kinds import kind_of_types
 from cute_dialect.errors import CuteError
 from cute_dialect.lang.values.tensors import Tensor
 
@@ -302,7 +303,7 @@ def test_listed_atoms_of_tensor_memory_exist(a: Any) -> None:
             m, k = map(int, shape.split("xNx"))
             for n in (32, 256):
                 if found[3]:
-                    assert find_scaled_tcgen05(found[3], m // 128, (m, n, k), (d, x, b)).shape_mnk == (m, n, k)
+                    assert find_tcgen05(found[3], m // 128, (m, n, k), (d, x, b)).shape_mnk == (m, n, k)
                 else:
                     assert find_tcgen05(
                         kind_of_types((d, x, b)).name, m // 128 or 1, (m, n, k), (d, x, b)
