@@ -165,11 +165,11 @@ class _KMajorMma(MmaOp):
     FLAGS: ClassVar[tuple[str, ...]] = ()
     """Fields of the type bool that are options of the atom."""
 
-    def majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
+    def _majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
         """Return the majors of A and B."""
         return OperandMajorMode.K, OperandMajorMode.K
 
-    def scaling(self) -> tuple[str, type[Numeric], int] | None:
+    def _scaling(self) -> tuple[str, type[Numeric], int] | None:
         """Return the kind, the type of the factors and the elements that share one; None without block scales."""
         return None
 
@@ -178,7 +178,7 @@ class _KMajorMma(MmaOp):
         for name, allowed in self.ALLOWED.items():
             if getattr(self, name) is not None:
                 check_kind(getattr(self, name), allowed, f"{what}: {name}")
-        scaling, options = self.scaling(), [name for name in self.FLAGS if getattr(self, name)]
+        scaling, options = self._scaling(), [name for name in self.FLAGS if getattr(self, name)]
         if scaling is not None:
             self._check_scaled(what)
             kind, factors, vec = scaling
@@ -194,7 +194,7 @@ class _KMajorMma(MmaOp):
             raise KernelTypeError(
                 "F250", f"{what}: a_src must be OperandSource.SMEM or OperandSource.TMEM, got {self.a_src!r}"
             )
-        major_a, major_b = map(major_text, self.majors())
+        major_a, major_b = map(major_text, self._majors())
         return (
             f"!cute_nvgpu.atom.{self.ATOM}<{m}x{n}x{k}, ({d},{a},{b},{d}), A = {source}, major = ({major_a}, {major_b})"
             f"{''.join(f', {option}' for option in options)}>"
@@ -206,7 +206,7 @@ class _KMajorMma(MmaOp):
             raise KernelTypeError(
                 "F250", f"{what}: a_src must be OperandSource.SMEM; an MMA with block scales reads A from there"
             )
-        for name, major in zip(("a_major_mode", "b_major_mode"), self.majors()):
+        for name, major in zip(("a_major_mode", "b_major_mode"), self._majors()):
             if major == OperandMajorMode.MN:
                 raise KernelTypeError("F250", f"{what}: {name} must be OperandMajorMode.K for an MMA with block scales")
 
@@ -216,7 +216,7 @@ class _Mma(_KMajorMma):
     a_major_mode: OperandMajorMode = OperandMajorMode.K
     b_major_mode: OperandMajorMode = OperandMajorMode.K
 
-    def majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
+    def _majors(self) -> tuple[OperandMajorMode, OperandMajorMode]:
         return self.a_major_mode, self.b_major_mode
 
 
@@ -282,7 +282,7 @@ class MmaMXF8F6F4Op(_Mma, _OfAAndB):
     TYPES = (Float32, "a_dtype", "b_dtype")
     ALLOWED = {"a_dtype": _NARROW, "b_dtype": _NARROW}
 
-    def scaling(self) -> tuple[str, type[Numeric], int]:
+    def _scaling(self) -> tuple[str, type[Numeric], int]:
         return "mxf8f6f4", Float8E8M0FNU, 32
 
 
@@ -296,7 +296,7 @@ class MmaMXF8Op(_Mma, _OfAb):
     TYPES = (Float32, "ab_dtype", "ab_dtype")
     ALLOWED = {"ab_dtype": _FP8}
 
-    def scaling(self) -> tuple[str, type[Numeric], int]:
+    def _scaling(self) -> tuple[str, type[Numeric], int]:
         return "mxf8f6f4", Float8E8M0FNU, 32
 
 
@@ -311,7 +311,7 @@ class MmaMXF4Op(_KMajorMma):
     b_major_mode: ClassVar[OperandMajorMode] = OperandMajorMode.K
     TYPES = (Float32, Float4E2M1FN, Float4E2M1FN)
 
-    def scaling(self) -> tuple[str, type[Numeric], int]:
+    def _scaling(self) -> tuple[str, type[Numeric], int]:
         return "mxf4", Float8E8M0FNU, 32
 
 
@@ -327,7 +327,7 @@ class MmaMXF4NVF4Op(_KMajorMma, _OfFactors):
     TYPES = (Float32, Float4E2M1FN, Float4E2M1FN)
     ALLOWED = {"sf_dtype": _FACTORS}
 
-    def scaling(self) -> tuple[str, type[Numeric], int]:
+    def _scaling(self) -> tuple[str, type[Numeric], int]:
         return "mxf4nvf4", self.sf_dtype, 16
 
 
@@ -367,7 +367,7 @@ class MmaSparseOp(_SaturatingMma, _OfAAndBAcc):
     TYPES = ("acc_dtype", "a_dtype", "b_dtype")
     ALLOWED = {"sf_dtype": _FACTORS}
 
-    def scaling(self) -> tuple[str, type[Numeric], int] | None:
+    def _scaling(self) -> tuple[str, type[Numeric], int] | None:
         if self.sf_dtype is None:
             return None
         is_packed = self.a_dtype is self.b_dtype is Float4E2M1FN

@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 804,
-    "lines": 240_478,
+    "files": 805,
+    "lines": 240_222,
     "# fmt: skip": 922,
     "Any": 7_026,
     f"functions with {MANY} or more parameters": 126,
