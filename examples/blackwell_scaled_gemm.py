@@ -1,8 +1,11 @@
 """Block-scaled GEMM for Blackwell: ``C = (SFA * A) (SFB * B)^T`` with TMA, tcgen05.mma and scale factors.
 
 Each row of A and of B has a scale factor for each 32 or 16 elements along K. The matrices are MXFP8 (8-bit floats),
-MXFP4 or NVFP4 (4-bit floats). Warp 0 loads tiles of A, B and their factors into a ring of stages by TMA. Warp 1 copies
-the factors of a stage to tensor memory and issues its MMAs. Warps 4 to 7 store the accumulator as f32.
+MXFP4 or NVFP4 (4-bit floats). The formats ``mxfp4-mxfp8`` and ``mxfp6-mxfp8`` multiply an A of 4-bit or 6-bit floats
+with a B of 8-bit floats: TMA unpacks A to a byte per element in shared memory.
+
+Warp 0 loads tiles of A, B and their factors into a ring of stages by TMA. Warp 1 copies the factors of a stage to
+tensor memory and issues its MMAs. Warps 4 to 7 store the accumulator as f32.
 
 Each stage has its own columns for factors: a copy to columns that an earlier MMA still reads would be a race. The
 interpreter checks this, and the result is compared with float64. ``--bug`` selects a mistake that it reports.
@@ -12,6 +15,7 @@ of its rows of A, but all factors of B.
 
 python examples/blackwell_scaled_gemm.py
 python examples/blackwell_scaled_gemm.py --format nvfp4 --k 768 --schedule adversarial
+python examples/blackwell_scaled_gemm.py --format mxfp4-mxfp8
 python examples/blackwell_scaled_gemm.py --bug shared-columns
 python examples/blackwell_scaled_gemm.py --pair --m 256
 """
@@ -35,17 +39,29 @@ from cute_dialect.lang import blackwell, blockscaled, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
 FORMATS = {
-    "mxfp8": (cute.Float8E4M3FN, cute.Float8E8M0FNU, 32),
-    "mxfp4": (cute.Float4E2M1FN, cute.Float8E8M0FNU, 32),
-    "nvfp4": (cute.Float4E2M1FN, cute.Float8E4M3FN, 16),
+    "mxfp8": (cute.Float8E4M3FN, cute.Float8E4M3FN, cute.Float8E8M0FNU, 32),
+    "mxfp4": (cute.Float4E2M1FN, cute.Float4E2M1FN, cute.Float8E8M0FNU, 32),
+    "nvfp4": (cute.Float4E2M1FN, cute.Float4E2M1FN, cute.Float8E4M3FN, 16),
+    "mxfp4-mxfp8": (cute.Float4E2M1FN, cute.Float8E4M3FN, cute.Float8E8M0FNU, 32),
+    "mxfp6-mxfp8": (cute.Float6E3M2FN, cute.Float8E4M3FN, cute.Float8E8M0FNU, 32),
 }
-"""The type of A and B, the type of the factors, and the elements along K that share one."""
+"""The types of A and B, the type of the factors, and the elements along K that share one."""
 
-BUGS = ("shared-columns", "late-copy", "no-factors", "overlap", "missing-bytes", "early-release", "no-wait")
+BUGS = (
+    "shared-columns",
+    "late-copy",
+    "no-factors",
+    "overlap",
+    "missing-bytes",
+    "unpacked-bytes",
+    "early-release",
+    "no-wait",
+)
 """Mistakes.
 
 All stages have the same columns for factors; the factors are copied after the MMAs; those of B are not copied; those
-of A lie in the columns of the accumulator; the barrier expects no bytes of factors; a stage is released before the MMAs
+of A lie in the columns of the accumulator; the barrier expects no bytes of factors; it expects the bytes of shared
+memory for elements that TMA unpacks (formats with two types); a stage is released before the MMAs
 that read it; the epilogue does not wait.
 """
 
@@ -54,32 +70,39 @@ class ScaledGemm:
     """A block-scaled GEMM.
 
     Args:
-        format: "mxfp8", "mxfp4" or "nvfp4".
+        format: one of ``FORMATS``.
         stages: number of stages in shared memory.
         pair: compute a tile by a pair of blocks.
         bug: one of ``BUGS``, or "" for the correct kernel.
     """
 
     def __init__(self, format: str, *, stages: int = 3, pair: bool = False, bug: str = ""):
-        self.element, self.factor, self.vector = FORMATS[format]
+        *self.elements, self.factor, self.vector = FORMATS[format]
         self.blocks = 2 if pair else 1
-        self.tile = (128 * self.blocks, 128, 128 * 8 // self.element.width)  # (M, N, K); K is 128 bytes.
+        widest = max(x.width for x in self.elements)
+        self.tile = (128 * self.blocks, 128, 128 * 8 // widest)  # (M, N, K); K is 128 bytes.
+        # The types in shared memory: with an 8-bit B each element of A has a byte.
+        self.shared = [cute.Int8 if x.width < widest else x for x in self.elements]
         self.stages, self.bug = stages, bug
 
     @cute.jit
     def __call__(self, A: cute.Tensor, B: cute.Tensor, SFA: cute.Tensor, SFB: cute.Tensor, C: cute.Tensor):
         """Multiply matrices of bytes, whose factors are bytes in blocks of 128 x 4."""
         (m, n, k), K, group = self.tile, tcgen05.OperandMajorMode.K, tcgen05.CtaGroup(self.blocks)
-        A, B = cute.recast_tensor(A, self.element), cute.recast_tensor(B, self.element)
+        A, B = (
+            cute.make_tensor(cute.recast_ptr(x.iterator, dtype=t), cute.make_ordered_layout(shape, order=(1, 0)))
+            for x, t in zip((A, B), self.elements)
+            for shape in [(x.shape[0], x.shape[1] * 8 // t.width)]
+        )
         mma, own = [  # of all blocks, and of one block, which needs all factors of B
             blackwell.make_blockscaled_trivial_tiled_mma(
-                self.element, K, K, self.factor, self.vector, blocks, (128 * blocks.value, n)
+                *self.elements, K, K, self.factor, self.vector, blocks, (128 * blocks.value, n)
             )
             for blocks in (group, tcgen05.CtaGroup.ONE)
         ]
         layouts = (
-            blackwell.make_smem_layout_a(mma, self.tile, self.element, self.stages),
-            blackwell.make_smem_layout_b(mma, self.tile, self.element, self.stages),
+            blackwell.make_smem_layout_a(mma, self.tile, self.elements[0], self.stages),
+            blackwell.make_smem_layout_b(mma, self.tile, self.elements[1], self.stages),
             blockscaled.make_smem_layout_sfa(mma, self.tile, self.vector, self.stages),
             blockscaled.make_smem_layout_sfb(mma, self.tile, self.vector, self.stages),
         )
@@ -108,12 +131,15 @@ class ScaledGemm:
         x, column, _ = cute.arch.block_idx()
         row, half = x // self.blocks, x % self.blocks  # half: the block's position in its pair
         cluster = cute.tiled_divide(cute.make_layout((self.blocks, 1, 1)), (mma.thr_id,))  # (V, M, N, K)
-        types = (self.element, self.element, self.factor, self.factor)
+        types = (*self.shared, self.factor, self.factor)
         sA, sB, sSFA, sSFB = [
             cute.smem_tensor(t, getattr(x, "outer", x), 1024, getattr(x, "inner", None)) for t, x in zip(types, layouts)
         ]
         slot = cute.arch.alloc_smem(cute.Int32, 1)
-        bytes = [cute.size_in_bytes(t, x) // self.stages for t, x in zip(types, layouts)]
+        # The barrier counts the bytes of global memory, without the padding of unpacked elements.
+        counted = (*types[:2],) if self.bug == "unpacked-bytes" else self.elements
+        counted = (*counted, self.factor, self.factor)
+        bytes = [cute.size_in_bytes(t, x) // self.stages for t, x in zip(counted, layouts)]
         producer, consumer = pipeline.PipelineTmaUmma.create(
             num_stages=self.stages, producer_group=1, consumer_group=1, cta_layout_vmnk=cluster, defer_sync=True,
             tx_count=self.blocks * sum(bytes[:2] if self.bug == "missing-bytes" else bytes),
@@ -200,21 +226,32 @@ class ScaledGemm:
         tmem.free(pointer)
 
 
-def operand(rng: np.random.Generator, format: str, rows: int, k: int) -> tuple[Any, Any, Any]:
-    """Return a random matrix as bytes, its factors in blocks of 128 x 4, and the scaled matrix in float64."""
-    element, factor, vector = FORMATS[format]
-    if element.width == 8:
+def aligned(matrix: np.ndarray) -> np.ndarray:
+    """Return a copy at an address that is a multiple of 32, as TMA needs to unpack elements."""
+    memory = np.empty(matrix.size + 31, np.uint8)
+    found = memory[-memory.ctypes.data % 32 :][: matrix.size].reshape(matrix.shape)
+    found[...] = matrix
+    return found
+
+
+def operand(rng: np.random.Generator, format: str, which: int, rows: int, k: int) -> tuple[Any, Any, Any]:
+    """Return random A (0) or B (1) as bytes, its factors in blocks of 128 x 4, and the scaled matrix in float64."""
+    *elements, factor, vector = FORMATS[format]
+    width = elements[which].width
+    if width == 8:
         values = rng.integers(-4, 5, (rows, k)).astype(ml_dtypes.float8_e4m3fn)
         matrix = values.view(np.uint8)
     else:
-        codes = rng.integers(0, 16, (rows, k)).astype(np.uint8)
-        matrix, values = codes[:, ::2] | codes[:, 1::2] << 4, codes.view(ml_dtypes.float4_e2m1fn)
+        codes = rng.integers(0, 1 << width, (rows, k)).astype(np.uint8)
+        bits = np.unpackbits(codes[..., None], axis=2, count=width, bitorder="little")
+        matrix = np.packbits(bits.reshape(rows, -1), axis=1, bitorder="little")
+        values = codes.view(ml_dtypes.float4_e2m1fn if width == 4 else ml_dtypes.float6_e3m2fn)
     kind = ml_dtypes.float8_e8m0fnu if factor is cute.Float8E8M0FNU else ml_dtypes.float8_e4m3fn
     factors = np.exp2(rng.integers(-2, 3, (rows, k // vector))).astype(kind)
     padded = np.zeros((-(-rows // 128) * 128, -(-k // vector // 4) * 4), np.uint8)
     padded[:rows, : k // vector] = factors.view(np.uint8)
     blocks = padded.reshape(-1, 4, 32, padded.shape[1] // 4, 4).transpose(0, 3, 2, 1, 4)
-    return matrix, blocks.reshape(-1).copy(), values.astype(float) * factors.astype(float).repeat(vector, 1)
+    return aligned(matrix), blocks.reshape(-1).copy(), values.astype(float) * factors.astype(float).repeat(vector, 1)
 
 
 def main() -> None:
@@ -237,7 +274,9 @@ def main() -> None:
         parser.error(f"--m must be a positive multiple of {rows}, --n and --k positive multiples of 128")
 
     rng = np.random.default_rng(0)
-    (a, sfa, scaled_a), (b, sfb, scaled_b) = (operand(rng, args.format, rows, args.k) for rows in (args.m, args.n))
+    (a, sfa, scaled_a), (b, sfb, scaled_b) = (
+        operand(rng, args.format, i, rows, args.k) for i, rows in enumerate((args.m, args.n))
+    )
     c = np.full((args.m, args.n), np.nan, np.float32)
     kernel = ScaledGemm(args.format, pair=args.pair, bug=args.bug)
     gemm = cute.compile(kernel, a, b, sfa, sfb, c, device="cpu", chip="sm_100a")

@@ -35,6 +35,7 @@ from cute_dialect.arch.targets import (
     lacking,
     statements,
 )
+from cute_dialect.dialect.memory_types import element_bits
 from cute_dialect.passes.base import Pass, PassContext, PassError, PassOptions
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ _STRENGTHS = {
     "gather4 in clusters": ("of mode gather4 to the shared memory of a cluster", Needs(TCGEN05, "8.6")),
     "gather4 prefetch": ("of mode gather4", Needs(TCGEN05, "8.6")),
     "scatter4": ("of mode scatter4", Needs(TCGEN05, "8.6")),
+    "narrow": ("of elements of 4 or 6 bits", Needs("sm_100", "8.6")),
 }
 
 
@@ -213,6 +215,8 @@ def _strength(op: Operation) -> tuple[str, ...]:
         found.append("scale_d")
     if _is_load_of_pair(op):
         found.append("pair")
+    if _is_narrow_copy(op):
+        found.append("narrow")
     return (*found, *_row_modes(op))
 
 
@@ -229,6 +233,14 @@ def _row_modes(op: Operation) -> tuple[str, ...]:
     if mode != "gather4":
         return (mode,) if mode == "scatter4" else ()
     return ("gather4 prefetch",) if prefetches else ("gather4", "gather4 in clusters") if in_cluster else ("gather4",)
+
+
+def _is_narrow_copy(op: Operation) -> bool:
+    """Return True for a TMA copy of elements of less than a byte (CUDA driver API, CUtensorMapDataType)."""
+    if not op.name.startswith(f"{_ARCH}tma_") or not op.operands:
+        return False
+    element = getattr(getattr(op.operand_types[0], "data", None), "element", None)
+    return element is not None and element_bits(element) < 8
 
 
 def _is_load_of_pair(op: Operation) -> bool:

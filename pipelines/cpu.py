@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import ELEMENTS, OOB_FILLS, SWIZZLES, unpack_of
 from cute_dialect.interp import Pointer, RunOptions, run_kernel
 from cute_dialect.interp.field import Algebra, field_of
 from cute_dialect.interp.memory.buffers import Elements
@@ -254,6 +254,7 @@ def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], nam
         m.pixels,
         m.lower,
         m.upper,
+        unpack=unpack_of(m.element),
         pointer=_pointer(memory, m.address.argument, m.address.offset),
         name=name,
     )

@@ -17,6 +17,7 @@ from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_lay
 from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import TmaError
+from cute_dialect.arch.tensor_map_codes import UNPACKED_CODES, counted_bytes
 
 MAX_RANK = 5
 MAX_BOX = 256
@@ -47,7 +48,17 @@ Elements of 4 bits (sm_100) are packed in global and in shared memory.
 """
 
 PACKED = ("f4E2M1FN",)
-"""Element types of less than a byte."""
+"""Element types of less than a byte that shared memory may hold packed."""
+
+UNPACKED = {"f4E2M1FN": "16U4_ALIGN16B", "f6E2M3FN": "16U6_ALIGN16B", "f6E3M2FN": "16U6_ALIGN16B"}
+"""Element type -> CU_TENSOR_MAP_DATA_TYPE_… of loads that unpack (sm_100).
+
+They place 16 elements, 8 or 12 bytes of global memory, at the start of each 16 bytes of shared memory, as the MMAs of
+kinds f8f6f4 and mxf8f6f4 read them.  A tensor of shared memory has one 8-bit element for each of them.
+"""
+
+UNPACKED_BOX = 128
+"""Elements of a box of such loads along dimension 0; coordinates and the extent are multiples of it."""
 
 _FLOATS = ("f64", "f32", "tf32", "f16", "bf16")
 
@@ -123,14 +134,22 @@ class TensorMapSpec:
     slices: Layout = field(default_factory=lambda: raw_layout(1, 0))
     """CTA -> TMA coordinates relative to the box."""
 
+    unpack: int = 0
+    """16 if loads place 16 elements of 4 or 6 bits in 16 bytes of shared memory, else 0."""
+
     def __post_init__(self) -> None:
-        _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
+        _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill, self.unpack)
         rank = len(self.dims)
         if not 1 <= rank <= MAX_RANK:
             raise TmaError(f"expected 1 to {MAX_RANK} dimensions, got {rank}", "rank")
         if self.interleave and rank < 3:
             raise TmaError(f"expected at least 3 dimensions with interleave, got {rank}", "rank")
-        _check_row(self.dims[0].box * self.element_bits, self.swizzle, self.interleave, "dimension 0")
+        if self.unpack and self.dims[0].box != UNPACKED_BOX:
+            raise TmaError(
+                f"expected {UNPACKED_BOX} elements in the box of a load that unpacks, got {self.dims[0].box}",
+                "dimension 0",
+            )
+        _check_row(self.dims[0].box * self.shared_bits, self.swizzle, self.interleave, "dimension 0")
         for i, d in enumerate(self.dims):
             where = f"dimension {i}"
             _in_range(d.box, 1, MAX_BOX, "elements in the box", where)
@@ -138,15 +157,18 @@ class TensorMapSpec:
             if type(d.extent) is int:
                 _in_range(d.extent, 1, MAX_EXTENT, "elements", where)
             self._check_stride(i, d, where)
-        if (self.multicast > 1 or self.boxes > 1) and self.box_bytes % 128:
-            raise TmaError(
-                f"expected boxes of a multiple of 128 bytes if several fill a tile, got {self.box_bytes}", "box"
-            )
+        placed = self.box_elements * self.shared_bits // 8
+        if (self.multicast > 1 or self.boxes > 1) and placed % 128:
+            raise TmaError(f"expected boxes of a multiple of 128 bytes if several fill a tile, got {placed}", "box")
         for d in int_leaves(self.offsets.stride):
-            if d * self.element_bits % 1024:
+            if d * self.shared_bits % 1024:
                 # unreachable: callers in this package have checked it
-                raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.element_bits / 8:g}", "smem")
+                raise TmaError(f"expected boxes at multiples of 128 bytes, got {d * self.shared_bits / 8:g}", "smem")
         first = self.dims[0].extent
+        if self.unpack and type(first) is int and first % UNPACKED_BOX:
+            raise TmaError(
+                f"expected a multiple of {UNPACKED_BOX} elements for loads that unpack, got {first}", "dimension 0"
+            )
         if self.element in PACKED and type(first) is int and first % 2:
             raise TmaError(f"expected an even number of elements of 4 bits, got {first}", "dimension 0")
 
@@ -173,9 +195,14 @@ class TensorMapSpec:
         return bits_of(self.element)
 
     @property
+    def shared_bits(self) -> int:
+        """Bits of shared memory per element."""
+        return 8 if self.unpack else self.element_bits
+
+    @property
     def stride_unit(self) -> int:
-        """Required alignment of strides and address in bytes: 16, or 32 with an interleave of 32."""
-        return max(16, self.interleave)
+        """Required alignment of strides and address in bytes: 16, or 32 with an interleave of 32 or for unpacking."""
+        return 32 if self.unpack else max(16, self.interleave)
 
     @property
     def rank(self) -> int:
@@ -213,7 +240,7 @@ class TensorMapSpec:
     @property
     def box_bytes(self) -> int:
         """Number of bytes that one instruction moves, as an mbarrier counts them."""
-        return self.box_elements * self.element_bits // 8
+        return counted_bytes(self.box_elements, self.element_bits)
 
     @property
     def boxes(self) -> int:
@@ -231,7 +258,7 @@ class TensorMapSpec:
     @property
     def data_type(self) -> str:
         """Suffix of CU_TENSOR_MAP_DATA_TYPE_ for the element type."""
-        return DATA_TYPES[self.element]
+        return UNPACKED[self.element] if self.unpack else DATA_TYPES[self.element]
 
     @property
     def unproven(self) -> tuple[str, ...]:
@@ -239,8 +266,10 @@ class TensorMapSpec:
         out: list[str] = []
         for i, d in enumerate(self.dims):
             if isinstance(d.extent, Dyn):
-                even = " and even" if i == 0 and self.element in PACKED else ""
-                out.append(f"dimension {i}: the extent is 1 to 2^32{even}")
+                unit = " and even" if i == 0 and self.element in PACKED else ""
+                if i == 0 and self.unpack:
+                    unit = f" and a multiple of {UNPACKED_BOX}"
+                out.append(f"dimension {i}: the extent is 1 to 2^32{unit}")
             if isinstance(d.stride, Dyn):
                 if divisibility(d.stride) * self.element_bits % (8 * self.stride_unit):
                     out.append(f"dimension {i}: the stride is a multiple of {self.stride_unit} bytes")
@@ -279,7 +308,9 @@ def stride_bytes(stride: Leaf, bits: int) -> Leaf:
     >>> stride_bytes(64, 16), stride_bytes(64, 4)
     (128, 32)
     """
-    return mul(stride, bits // 8) if bits >= 8 else div(stride, 8 // bits)
+    if bits >= 8:
+        return mul(stride, bits // 8)
+    return div(stride, 2) if bits == 4 else mul(div(stride, 4), 3)
 
 
 def _substitute(tree: IntTuple | Stride, values: Iterator[int]) -> IntTuple | Stride:
@@ -308,12 +339,27 @@ def _one_of(value: object, allowed: tuple[object, ...], where: str) -> None:
         raise TmaError(f"expected one of {', '.join(map(str, allowed))}, got {value}", where)
 
 
-def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, oob_fill: str) -> None:
-    if bits_of(elt) % 8 and elt not in PACKED:
+def check_element(elt: str, unpack: int) -> None:
+    """Raise TmaError unless TMA moves elements of this type."""
+    if unpack:
+        _one_of(unpack, (0, 16), "unpack")
+        _one_of(elt, tuple(UNPACKED_CODES), "element of a load that unpacks")
+    elif elt in UNPACKED_CODES and elt not in PACKED:
+        raise TmaError(
+            f"elements {elt} are packed in global memory only: use a load that unpacks them, to 8-bit elements of "
+            "shared memory",
+            "element",
+        )
+    elif bits_of(elt) % 8 and elt not in PACKED:
         raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
-    _one_of(elt, tuple(DATA_TYPES), "element")
-    _one_of(swizzle, (0, 32, 64, 128), "swizzle")
-    _one_of(interleave, (0, 16, 32), "interleave")
+    else:
+        _one_of(elt, tuple(DATA_TYPES), "element")
+
+
+def _check_options(elt: str, swizzle: int, interleave: int, l2_promotion: int, oob_fill: str, unpack: int = 0) -> None:
+    check_element(elt, unpack)
+    _one_of(swizzle, (0, 128) if unpack else (0, 32, 64, 128), "swizzle")
+    _one_of(interleave, (0,) if unpack else (0, 16, 32), "interleave")
     _one_of(l2_promotion, (0, 64, 128, 256), "L2 promotion")
     _one_of(oob_fill, ("zero", "nan"), "out-of-bounds fill")
     if oob_fill == "nan" and elt not in _FLOATS:

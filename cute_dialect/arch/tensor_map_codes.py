@@ -21,13 +21,48 @@ ELEMENT_CODES = {
 }  # fmt: skip
 """Element type -> CU_TENSOR_MAP_DATA_TYPE_….  8-bit and 16-bit integers and 8-bit floats are copied as unsigned."""
 
+UNPACKED_CODES = {"f4E2M1FN": 14, "f6E2M3FN": 15, "f6E3M2FN": 15}
+"""Element type -> code of the maps whose loads place 16 elements in 16 bytes of shared memory."""
+
 ELEMENTS = {
     **{0: "ui8", 1: "ui16", 2: "ui32", 3: "i32", 5: "i64", 6: "f16", 7: "f32", 8: "f64", 9: "bf16", 11: "tf32"},
-    13: "f4E2M1FN",
+    **{13: "f4E2M1FN", 14: "f4E2M1FN", 15: "f6E2M3FN"},
 }
 """Code -> element type; a code that several types share maps to one of them."""
 
-ELEMENT_BITS = {0: 8, 1: 16, 2: 32, 3: 32, 5: 64, 6: 16, 7: 32, 8: 64, 9: 16, 11: 32, 13: 4}
+ELEMENT_BITS = {0: 8, 1: 16, 2: 32, 3: 32, 5: 64, 6: 16, 7: 32, 8: 64, 9: 16, 11: 32, 13: 4, 14: 4, 15: 6}
+
+
+def element_code(element: str, unpack: int) -> int:
+    """Return the code of an element type; ``unpack`` is 16 if loads place 16 elements in 16 bytes, else 0.
+
+    >>> element_code("f4E2M1FN", 0), element_code("f4E2M1FN", 16)
+    (13, 14)
+    """
+    return UNPACKED_CODES[element] if unpack else ELEMENT_CODES[element]
+
+
+def unpack_of(code: int) -> int:
+    """Return 16 for a code whose loads place 16 elements in 16 bytes of shared memory, else 0.
+
+    >>> unpack_of(13), unpack_of(15)
+    (0, 16)
+    """
+    return 16 if code in UNPACKED_CODES.values() else 0
+
+
+def counted_bytes(elements: int, bits: int) -> int:
+    """Return the bytes that an mbarrier counts for a copy of ``elements`` elements of ``bits`` bits.
+
+    Loads that unpack count the packed bytes, not those of shared memory [H].  The PTX ISA does not say so.  CUTLASS
+    expects this number for its ``unpacksmem`` types (``include/cutlass/gemm/collective/sm100_mma_warpspecialized.hpp``,
+    ``TmaTransactionBytes``), and so does DeepGEMM (``impls/sm100_fp8_fp4_gemm_1d1d.cuh``, ``num_arrival_bytes``).
+
+    >>> counted_bytes(128, 4), counted_bytes(128, 6), counted_bytes(64, 16)
+    (64, 96, 128)
+    """
+    return elements * bits // 8
+
 
 INTERLEAVES = (0, 16, 32)
 SWIZZLES = (0, 32, 64, 128)

@@ -57,10 +57,11 @@ from cute_dialect.arch.tensor_map import (
     MAX_BOX,
     MAX_ELEMENT_STRIDE,
     MAX_RANK,
-    PACKED,
+    UNPACKED_BOX,
     Path,
     TensorDim,
     TensorMapSpec,
+    check_element,
 )
 
 
@@ -73,8 +74,7 @@ def derive(
     pointer_swizzle: Swizzle | None = None,
     multicast: int = 1,
     interleave: int = 0,
-    l2_promotion: int = 128,
-    oob_fill: str = "zero",
+    unpack: int = 0,
 ) -> TensorMapSpec:
     """Derive the tensor map for tiles of a global tensor in a shared-memory layout.
 
@@ -86,8 +86,7 @@ def derive(
         pointer_swizzle: swizzle on byte addresses, if the shared pointer carries it.
         multicast: number of CTAs, each of which loads a slice of the tile for all of them.
         interleave: 0, 16 or 32 bytes.
-        l2_promotion: 0, 64, 128 or 256 bytes.
-        oob_fill: value of elements out of bounds, "zero" or "nan".
+        unpack: 16 if loads place 16 elements of 4 or 6 bits in 16 bytes; ``smem`` then counts bytes. Else 0.
 
     Raises:
         TmaError: the tile has no tensor map.  The message names the mode or dimension.
@@ -98,9 +97,10 @@ def derive(
     >>> spec.bind([100, 50, 104]).strides
     (208,)
     """
-    width, plain = _shared(smem, elt, pointer_swizzle)
+    check_element(elt, unpack)
+    width, plain = _shared(smem, 8 if unpack else bits_of(elt), pointer_swizzle)
     runs = _runs(gmem, plain, tile)
-    box, rest = _box(runs)
+    box, rest = _box(runs, UNPACKED_BOX if unpack else MAX_BOX)
     dims = [
         TensorDim(_leaf(gmem.shape, path), _leaf(gmem.stride, path), count * step, step, (path,))
         for path, (count, step) in box.items()
@@ -112,14 +112,13 @@ def derive(
         dims=tuple(dims),
         swizzle=width,
         interleave=interleave,
-        l2_promotion=l2_promotion,
-        oob_fill=oob_fill,
         gmem=gmem,
         coordinates=coordinates,
+        unpack=unpack,
         **_steps(rest, basis),  # type: ignore[arg-type]
     )
     spec = _multicast(spec, multicast) if multicast != 1 else spec
-    row = spec.box[0] * spec.element_bits // 8
+    row = spec.box[0] * spec.shared_bits // 8
     if spec.swizzle not in (0, row) and spec.box_elements != spec.box[0]:
         raise TmaError(
             f"expected rows of {spec.swizzle} bytes, the width of the swizzle, got {row}: TMA stores each row at that "
@@ -132,9 +131,7 @@ def derive(
 # ---------------------------------------------------------------------------------------------------------- both sides
 
 
-def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, Layout]:
-    if bits_of(elt) % 8 and elt not in PACKED:
-        raise TmaError(f"expected elements of whole bytes, got {elt}: recast the tensor to ui8", "element")
+def _shared(smem: AnyLayout, bits: int, pointer: Swizzle | None) -> tuple[int, Layout]:
     width, plain = 0, smem
     try:
         if isinstance(smem, ComposedLayout):
@@ -144,7 +141,7 @@ def _shared(smem: AnyLayout, elt: str, pointer: Swizzle | None) -> tuple[int, La
                 raise TmaError(
                     f"expected one swizzle, got {pointer} on the pointer and {smem.inner} in the layout", "smem"
                 )
-            width, plain = swizzle_width(smem.inner, bits_of(elt)), smem.outer
+            width, plain = swizzle_width(smem.inner, bits), smem.outer
         elif pointer is not None:
             width = swizzle_width(pointer)
     except DescriptorError as e:
@@ -230,8 +227,11 @@ def match_modes(block: Layout, smem: Layout, where: str) -> list[Run]:
 # ----------------------------------------------------------------------------------------------------------------- box
 
 
-def _box(runs: list[Run]) -> tuple[dict[Path, tuple[int, int]], list[Run]]:
-    """Return the box, as mode -> (count, element stride) in the order of shared memory, and the remaining runs."""
+def _box(runs: list[Run], first_most: int) -> tuple[dict[Path, tuple[int, int]], list[Run]]:
+    """Return the box, as mode -> (count, element stride) in the order of shared memory, and the remaining runs.
+
+    ``first_most`` is the largest extent of the box along its first mode.
+    """
     box: dict[Path, tuple[int, int]] = {}
     filled = 1
     rest: list[Run] = []
@@ -244,7 +244,8 @@ def _box(runs: list[Run]) -> tuple[dict[Path, tuple[int, int]], list[Run]]:
         if not fits:
             rest = runs[index:]
             break
-        most = _largest_divisor(extent, MAX_BOX // (count * element_stride))
+        limit = first_most if path == runs[0][2] else MAX_BOX
+        most = _largest_divisor(extent, limit // (count * element_stride))
         if most > 1:
             box[path] = (count * most, element_stride)
             current = path

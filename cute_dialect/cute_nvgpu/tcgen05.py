@@ -80,10 +80,10 @@ class Tcgen05AtomType(MmaAtomType):
 
     def accepts_element(self, operand: str, element: Attribute) -> bool:
         """Return True if a tensor's elements have an operand's type. Unpacked 4-bit and 6-bit elements are i8."""
-        return element == i8 if self._is_unpacked(operand) else super().accepts_element(operand, element)
+        return element == i8 if self.is_unpacked(operand) else super().accepts_element(operand, element)
 
     def wanted_element(self, operand: str) -> str:
-        if self._is_unpacked(operand):
+        if self.is_unpacked(operand):
             return f"i8, 16 bytes for 16 elements of {self.element(operand)}"
         return super().wanted_element(operand)
 
@@ -97,7 +97,8 @@ class Tcgen05AtomType(MmaAtomType):
         """True if K is 96, which sm_103a has."""
         return self.is_packed and self.row.shape_mnk[2] == 96
 
-    def _is_unpacked(self, operand: str) -> bool:
+    def is_unpacked(self, operand: str) -> bool:
+        """True if shared memory holds 16 elements of an operand, of 4 or 6 bits, in 16 bytes."""
         return element_bits(self.element(operand)) < 8 and not self.is_packed
 
     def descriptor(self, operand: str, layout: Layout, element: Attribute, swizzle: Swizzle | None) -> int:
@@ -158,7 +159,7 @@ class Tcgen05AtomType(MmaAtomType):
 
     def tmem_fragment(self, operand: str, part: Layout) -> MemRefType:
         element = self.element(operand)
-        held: Attribute = i8 if self._is_unpacked(operand) else element
+        held: Attribute = i8 if self.is_unpacked(operand) else element
         lane, column = self._strides(operand)
         assert isinstance(part.shape, tuple)
         tile = source_layout(self.row) if operand == "A" else self._accumulator

@@ -16,6 +16,7 @@ The ops of im2col are used in the same way::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, cast
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i16, i64
@@ -99,7 +100,7 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
     if isinstance(layout, Layout):
         layout = modes_of(layout)
     try:
-        return derive(
+        spec = derive(
             modes_of(gmem.layout),
             layout,
             tile if isinstance(tile, tuple) else (tile,),  # type: ignore[arg-type]
@@ -107,9 +108,9 @@ def derived(operand_types: Sequence[Attribute], properties: Properties) -> objec
             pointer_swizzle=Swizzle(SWIZZLES.index(swizzle), 4, 3) if swizzle else None,
             multicast=_number(properties, "multicast", 1),
             interleave=_number(properties, "interleave", 0),
-            l2_promotion=_number(properties, "l2", 128),
-            oob_fill=_word(properties, "oob", "zero"),
+            unpack=_number(properties, "unpack", 0),
         )
+        return replace(spec, l2_promotion=_number(properties, "l2", 128), oob_fill=_word(properties, "oob", "zero"))
     except ArchError as e:
         raise AlgebraError(str(e)) from None
 
@@ -163,6 +164,7 @@ class _MakeTmaOp(MachineOp):
             reduction=_word(properties, "reduction", "add") if cls.ATOM is TmaReduceType else "",
             cta_group=_number(properties, "cta_group", 1),
             mode=mode,
+            unpack=spec.unpack,
         )
         m = canonical(m)
         cls.ATOM.check(m)
@@ -192,6 +194,8 @@ class MakeTmaLoadOp(_MakeTmaOp):
     * ``cta_group = 2 : i32``: the bytes count at the mbarrier of the even block of the pair, also for the odd one.
     * ``mode = gather4``: the tile has four rows of a matrix, and a copy takes their indices in the field ``rows``.
       ``make_tma_store`` has ``mode = scatter4``.
+    * ``unpack = 16 : i32``: 4-bit and 6-bit elements of global memory, 16 of them in 16 bytes of shared memory. The
+      tile in shared memory has an 8-bit element for each of them.
 
     Inference:
         ``cute_dialect.arch.tma.derive`` computes the box, the order of dimensions and the coordinates. TMA dimension 0
@@ -210,6 +214,7 @@ class MakeTmaLoadOp(_MakeTmaOp):
     l2 = opt_prop_def(IntegerAttr)
     cta_group = opt_prop_def(IntegerAttr)
     mode = opt_prop_def(StringAttr)
+    unpack = opt_prop_def(IntegerAttr)
     atom = result_def(TmaLoadType)
     ATOM = TmaLoadType
 
@@ -313,8 +318,8 @@ def check_shared(m: TmaMap | Im2colMap, smem: Attribute, at: int) -> PtrType:
     """Raise AlgebraError unless operand ``at`` points to shared memory with the element type and swizzle of the map."""
     from cute_dialect.arch.descriptors import SWIZZLES  # late: start-up
 
-    if not isinstance(smem, PtrType) or smem.data.space != AddressSpace.smem or smem.data.element != m.element:
-        raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.element}, smem>, got {smem}")
+    if not isinstance(smem, PtrType) or smem.data.space != AddressSpace.smem or smem.data.element != m.held:
+        raise AlgebraError(f"operand #{at} must be a !cute.ptr<{m.held}, smem>, got {smem}")
     swizzle = smem.data.swizzle
     if swizzle is not None and (swizzle.base, swizzle.shift, SWIZZLES[min(swizzle.bits, 3)]) != (4, 3, m.swizzle):
         raise AlgebraError(f"smem does not have the swizzle of the tensor map ({smem}); use one of {m.swizzle} bytes")

@@ -34,13 +34,13 @@ from cute_dialect.algebra.trees import is_static, tree_get
 from cute_dialect.algebra.values import ComposedLayout, Layout, raw_layout
 from cute_dialect.arch.tensor_map import TensorMapSpec
 from cute_dialect.arch.tensor_map_codes import (
-    ELEMENT_CODES,
     FUNCTION,
     IM2COL_FUNCTION,
     INTERLEAVES,
     L2_PROMOTIONS,
     OOB_FILLS,
     SWIZZLES,
+    element_code,
 )
 from cute_dialect.cute_nvgpu import tma, tma_types
 from cute_dialect.cute_nvgpu.tma_types import Im2colAtomType, Im2colMap, TmaAtomType, TmaMap
@@ -120,7 +120,9 @@ def _bytes(site: InsertionPoint, stride: Leaf, bits: int) -> SSAValue:
     if isinstance(stride, int):
         return site.constant(stride * bits // 8, i64)
     if bits < 8:
-        return site.emitter.binary("div", stride, 8 // bits, 64)
+        total, eight = site.emitter.binary("mul", stride, bits, 64), site.constant(8, i64)
+        # A remainder makes the result odd or no multiple of 16, so that the launch refuses it.
+        return site.emit(arith.OrIOp(site.emit(arith.DivSIOp(total, eight)), site.emit(arith.RemSIOp(total, eight))))
     return site.emitter.binary("mul", stride, bits // 8, 64)
 
 
@@ -250,7 +252,7 @@ def _make_tensor_map(low: Lowering, op: Operation) -> None:
     if isinstance(m, Im2colMap):
         function = IM2COL_FUNCTION
     codes = (
-        ELEMENT_CODES[str(m.element)],
+        element_code(str(m.element), m.unpack if isinstance(m, TmaMap) else 0),
         INTERLEAVES.index(m.interleave),
         SWIZZLES.index(m.swizzle),
         L2_PROMOTIONS.index(m.l2),

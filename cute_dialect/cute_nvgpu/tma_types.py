@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
+from xdsl.dialects.builtin import i8
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -29,6 +30,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.arch.errors import ArchError, DescriptorError
+from cute_dialect.arch.tensor_map_codes import counted_bytes
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.dialect.typed_values import payload_text
@@ -68,6 +70,7 @@ class TmaMap(NamedTuple):
         reduction: the reduction of a reduce atom.
         cta_group: 2 for a load that may signal the mbarrier of the even block of its pair, else 1.
         mode: "gather4" or "scatter4" if the instruction moves four rows of one box each, else "".
+        unpack: 16 if a load places 16 elements of 4 or 6 bits in 16 bytes of shared memory, else 0.
     """
 
     element: Attribute
@@ -80,6 +83,12 @@ class TmaMap(NamedTuple):
     reduction: str = ""
     cta_group: int = 1
     mode: str = ""
+    unpack: int = 0
+
+    @property
+    def held(self) -> Attribute:
+        """Element type of the tile in shared memory, 8-bit for a load that unpacks."""
+        return i8 if self.unpack else self.element
 
     @property
     def rank(self) -> int:
@@ -114,7 +123,7 @@ class TmaMap(NamedTuple):
     @property
     def bytes(self) -> int:
         """Number of bytes that one instruction moves and a barrier counts."""
-        return self.elements * element_bits(self.element) // 8
+        return counted_bytes(self.elements, element_bits(self.element))
 
     @property
     def smem_alignment(self) -> int:
@@ -143,19 +152,22 @@ def check_map(m: TmaMap) -> None:
         raise AlgebraError(
             f"the number of element strides is {len(m.element_strides)}; write {len(m.box)}, one per dimension"
         )
-    unit = max(16, m.interleave) * 8
+    unit = max(16, m.interleave) * 16
     try:
         TensorMapSpec(
             element=str(m.element),
-            dims=tuple([TensorDim(2, unit if i else 1, b, s) for i, (b, s) in enumerate(zip(m.box, m.strides))]),
+            dims=tuple([TensorDim(128, unit if i else 1, b, s) for i, (b, s) in enumerate(zip(m.box, m.strides))]),
             swizzle=m.swizzle,
             interleave=m.interleave,
             l2_promotion=m.l2,
             oob_fill=m.oob,
+            unpack=m.unpack,
         )
     except ArchError as e:
         raise AlgebraError(str(e)) from None
     _check_group(m)
+    if m.mode and m.unpack:
+        raise AlgebraError(f"mode {m.mode} cannot be combined with unpack; load tiles instead of rows by index")
     if m.mode and (m.rank != 2 or m.box[1] != 1 or m.element_strides):
         raise AlgebraError(
             f"the box of mode {m.mode} is {payload_text(m.box)}; it must be (columns, 1), without element strides: "
@@ -213,6 +225,11 @@ class Im2colMap(NamedTuple):
     cta_group: int = 1
 
     @property
+    def held(self) -> Attribute:
+        """Element type of the tile in shared memory."""
+        return self.element
+
+    @property
     def spatial(self) -> int:
         """Number of spatial dimensions. The instruction has one offset for each of them."""
         return len(self.lower)
@@ -235,7 +252,7 @@ class Im2colMap(NamedTuple):
     @property
     def bytes(self) -> int:
         """Number of bytes that one instruction moves and a barrier counts."""
-        return self.channels * self.pixels * element_bits(self.element) // 8
+        return counted_bytes(self.channels * self.pixels, element_bits(self.element))
 
     @property
     def smem_alignment(self) -> int:
@@ -415,7 +432,7 @@ def _boxes(
         found = [Box(at, offset) for at, offset in boxes(tile, here, counts, strides)]
     except ArchError as e:
         raise AlgebraError(f"the boxes of the tensor map do not fill the tile: {e}") from None
-    bits = element_bits(m.element)
+    bits = element_bits(m.held)
     for box in found:
         if box.offset * bits % 1024:
             raise AlgebraError(
@@ -427,12 +444,12 @@ def _boxes(
 def _tile(m: TmaMap | Im2colMap, coords: CoordTensorType, smem: MemRefType) -> tuple[Layout, Layout]:
     """Return the static layouts of both sides. Raises AlgebraError if they disagree with the tensor map."""
     width, layout, inner = shared_layout(smem)
-    if smem.element != m.element:
-        raise AlgebraError(f"smem has elements {smem.element}; the tensor map needs {m.element}")
+    if smem.element != m.held:
+        raise AlgebraError(f"smem has elements {smem.element}; the tensor map needs {m.held}")
     if width != m.swizzle:
         raise AlgebraError(f"smem has a swizzle of {width} bytes ({smem}); the tensor map needs {m.swizzle}")
     check_alignment(m, smem.alignment, str(smem), isinstance(smem.layout, ComposedLayout))
-    bits = element_bits(m.element)
+    bits = element_bits(m.held)
     if divisibility(inner) * bits % (8 * m.smem_alignment):
         raise AlgebraError(
             f"the composed layout is {payload_text(smem.layout)}; its offset must be a multiple of "
@@ -619,11 +636,13 @@ class TmaAtomType(TensorMapAtomType[TmaMap]):
 @irdl_attr_definition
 class TmaLoadType(TmaAtomType):
     """``!cute_nvgpu.atom.tma_load<T, box = (64, 128) [, swizzle = 32|64|128] [, interleave = 16|32] [, element_strides
-    = (…)] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2] [, mode = gather4]>``: load of one box from global to
-    shared memory.
+    = (…)] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2] [, mode = gather4] [, unpack = 16]>``: load of one box from
+    global to shared memory.
 
     With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair, also for the odd one. With
-    ``mode = gather4`` the box is (columns, 1), and one instruction loads four rows by index.
+    ``mode = gather4`` the box is (columns, 1), and one instruction loads four rows by index. With ``unpack = 16`` the
+    elements have 4 or 6 bits, and 16 of them take 16 bytes of shared memory, whose tensor has elements i8; the mbarrier
+    counts packed bytes.
 
     Fields: ``tma_bar`` (the mbarrier that counts the bytes; required), ``rows`` (of gather4; required),
     ``multicast_mask``, ``cache_hint``, ``pred``.
@@ -631,7 +650,7 @@ class TmaLoadType(TmaAtomType):
 
     name = "cute_nvgpu.atom.tma_load"
     LOADS = True
-    OPTIONAL = (*TmaAtomType.OPTIONAL, "cta_group", "mode")
+    OPTIONAL = (*TmaAtomType.OPTIONAL, "cta_group", "mode", "unpack")
     MODE = "gather4"
 
 

@@ -141,7 +141,8 @@ def make_smem_layout_a(
 ) -> Layout | ComposedLayout:
     """Return the swizzled layout of A's stages in the shape of the MMA, ((M, K), RestM, RestK, stages).
 
-    A sparse A has the kept elements, half of K of ``mma_tiler_mnk``.
+    A sparse A has the kept elements, half of K of ``mma_tiler_mnk``. Elements of 4 or 6 bits of the kinds f8f6f4 and
+    mxf8f6f4 have a byte each; the tensor has elements Int8.
     """
     kept = mma_tiler_mnk[2] // (2 if tiled_mma.atom.type.SPARSE else 1)
     return _staged("A", tiled_mma, (mma_tiler_mnk[0], kept), a_dtype, num_stages)
@@ -150,7 +151,10 @@ def make_smem_layout_a(
 def make_smem_layout_b(
     tiled_mma: TiledMma, mma_tiler_mnk: Shape, b_dtype: type[Numeric], num_stages: int
 ) -> Layout | ComposedLayout:
-    """Return the swizzled layout of B's stages in the shape of the MMA, ((N, K), RestN, RestK, stages)."""
+    """Return the swizzled layout of B's stages in the shape of the MMA, ((N, K), RestN, RestK, stages).
+
+    See :func:`make_smem_layout_a` for elements of 4 or 6 bits.
+    """
     return _staged("B", tiled_mma, (mma_tiler_mnk[1], mma_tiler_mnk[2]), b_dtype, num_stages)
 
 
@@ -275,6 +279,8 @@ def _staged(
 ) -> Layout | ComposedLayout:
     is_k_major = tiled_mma.atom.type.data.majors["AB".index(operand)] == "k"
     layout = LayoutEnum.ROW_MAJOR if is_k_major else LayoutEnum.COL_MAJOR
+    if tiled_mma.atom.type.is_unpacked(operand):
+        dtype = cute.Int8
     kind = get_smem_layout_atom(layout, dtype, tile[1] if is_k_major else tile[0])
     atom = cute.nvgpu.tcgen05.make_smem_layout_atom(kind, dtype)
     partition = tiled_mma.partition_shape_A if operand == "A" else tiled_mma.partition_shape_B

@@ -21,7 +21,7 @@ from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
-from cute_dialect.prove.program import Code, Program, closure
+from cute_dialect.prove.program import Box, Code, Program, closure
 from cute_dialect.prove.regions import Partition, Region
 from cute_dialect.prove.sequences import is_while, iterations, settled, variable, while_loop
 from cute_dialect.prove.state import ALL_LANES, LOOPS, Flight, Frame, MBarrier, Named, Product, State, Warp
@@ -1136,17 +1136,17 @@ class Machine(Evaluator):
 
     def _do_tensor_load(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         op = i.op
-        nbytes = self.program.box_bytes(op.operands[1])
-        if nbytes is None:
+        box = self.program.box(op.operands[1])
+        if box is None:
             raise NotProved("the size of a TMA copy is not known: its tensor map is not an argument of the kernel", op)
-        return self._load(s, w, op, lanes, signals(op), nbytes)
+        return self._load(s, w, op, lanes, signals(op), box)
 
     def _do_bulk_load(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         op = i.op
         nbytes = self.number(i.args[3](w), lanes, op, "the size of a bulk copy")
-        return self._load(s, w, op, lanes, 2, nbytes)
+        return self._load(s, w, op, lanes, 2, Box(nbytes, nbytes))
 
-    def _load(self, s: State, w: Warp, op: Operation, lanes: int, signal: int, nbytes: int) -> bool:
+    def _load(self, s: State, w: Warp, op: Operation, lanes: int, signal: int, box: Box) -> bool:
         """Issue a copy to shared memory that signals the mbarrier in the operand `signal`."""
         c = self._issuer(w, lanes, op)
         start = self.offset(w, self.get(w, op.operands[0]), lanes, op, "the destination of a bulk copy")
@@ -1157,9 +1157,9 @@ class Machine(Evaluator):
             b = self._barrier(s, w, c, there, op, copy=True)
             self._in_phase(s, w, c, there, b, op)
             record = self._record(WRITE, ("tma", there), DONE)
-            self.access(s, w, c, record, self.region([here], nbytes, op), op, "the bulk copy")
+            self.access(s, w, c, record, self.region([here], box.placed, op), op, "the bulk copy")
             tokens = self._known(s, self.sources(w, (c,))) & self.table.order
-            s.flying.append(Flight(there, nbytes, here, tokens))
+            s.flying.append(Flight(there, box.counted, here, tokens))
         return True
 
     def _targets_of_copy(self, w: Warp, op: Operation, lanes: int, rank: int) -> Sequence[int]:
@@ -1186,10 +1186,10 @@ class Machine(Evaluator):
 
     def _do_tensor_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         op = i.op
-        nbytes = self.program.box_bytes(op.operands[0])
-        if nbytes is None:
+        box = self.program.box(op.operands[0])
+        if box is None:
             raise NotProved("the size of a TMA store is not known: its tensor map is not an argument of the kernel", op)
-        return self._store(s, w, op, lanes, nbytes)
+        return self._store(s, w, op, lanes, box.placed)
 
     def _do_bulk_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         op = i.op

@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from math import prod
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 
 from cute_dialect.arch.elements import bits_of
+from cute_dialect.arch.tensor_map_codes import counted_bytes
 from cute_dialect.errors import UsageError
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.exec.program import Program as Interpreted
@@ -30,6 +32,15 @@ from cute_dialect.prove.verdict import NotProved
 from cute_dialect.runtime.abi import PREFERRED_CLUSTER
 
 _BOX = re.compile(r"tma_\w+<(\w+), box = \(([\d, ]+)\)")
+
+
+class Box(NamedTuple):
+    """Size of a copy through a tensor map in bytes: in shared memory, and as an mbarrier counts it."""
+
+    placed: int
+    counted: int
+
+
 _MOVES = ("llvm.extractvalue", "llvm.insertvalue")
 _INVARIANT = (
     "arith.constant",
@@ -314,8 +325,8 @@ class Program:
             self._invariant[value] = got
         return got
 
-    def box_bytes(self, tensor_map: SSAValue) -> int | None:
-        """Return the bytes that a copy through a tensor map moves, None if they are not known."""
+    def box(self, tensor_map: SSAValue) -> Box | None:
+        """Return the size of a copy through a tensor map, None if it is not known."""
         return self.boxes.get(tensor_map)
 
 
@@ -379,11 +390,13 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
         yield from op.operands
 
 
-def _boxes(kernel: Operation) -> dict[SSAValue, int]:
-    out: dict[SSAValue, int] = {}
+def _boxes(kernel: Operation) -> dict[SSAValue, Box]:
+    out: dict[SSAValue, Box] = {}
     names = getattr(attr_of(kernel, "cute.args"), "data", ())
     for kind, arg in zip(names, kernel.regions[0].block.args):
         found = _BOX.search(str(getattr(kind, "data", "")))
         if found is not None:
-            out[arg] = prod(int(x) for x in found[2].split(",")) * bits_of(found[1]) // 8
+            elements, bits = prod(int(x) for x in found[2].split(",")), bits_of(found[1])
+            counted = counted_bytes(elements, bits)
+            out[arg] = Box(elements if "unpack = 16" in str(kind) else counted, counted)
     return out

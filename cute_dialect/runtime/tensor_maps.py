@@ -14,7 +14,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cute_dialect.arch.errors import TmaError
-from cute_dialect.arch.tensor_map_codes import ELEMENT_BITS, ELEMENTS, INTERLEAVES, L2_PROMOTIONS, OOB_FILLS, SWIZZLES
+from cute_dialect.arch.tensor_map_codes import (
+    ELEMENT_BITS,
+    ELEMENTS,
+    INTERLEAVES,
+    L2_PROMOTIONS,
+    OOB_FILLS,
+    SWIZZLES,
+    unpack_of,
+)
 from cute_dialect.runtime.host_program import TensorMap
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -37,7 +45,7 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
     from cute_dialect.arch.tensor_map import TensorDim, TensorMapSpec  # late: start-up
 
     m = tensor_map
-    unit = max(16, INTERLEAVES[m.interleave])
+    unit = 32 if unpack_of(m.element) else max(16, INTERLEAVES[m.interleave])
     # The stride of a dimension of extent 1 is never used, so any value is accepted for it.
     strides = tuple([unit if n == 1 else s for n, s in zip(m.extents[1:], m.strides)])
     bits = ELEMENT_BITS[m.element]
@@ -54,6 +62,7 @@ def checked(tensor_map: TensorMap, address: int) -> TensorMap:
         interleave=INTERLEAVES[m.interleave],
         l2_promotion=L2_PROMOTIONS[m.l2],
         oob_fill=OOB_FILLS[m.oob],
+        unpack=unpack_of(m.element),
     ).bind((), address)
     return m._replace(strides=strides)
 

@@ -325,3 +325,32 @@ func.func @f(%m: !load, %x: !tile, %s: !s) {
 //^
   return
 }
+
+// -----
+
+// expected-error @below {{element: elements f6E3M2FN are packed in global memory only: use a load that unpacks them, to 8-bit elements of shared memory}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f6E3M2FN, box = (128, 8)>)
+
+// -----
+
+// expected-error @below {{element of a load that unpacks: expected one of f4E2M1FN, f6E2M3FN, f6E3M2FN, got f16}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f16, box = (128, 8), unpack = 16>)
+
+// -----
+
+// expected-error @below {{dimension 0: expected 128 elements in the box of a load that unpacks, got 64}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f4E2M1FN, box = (64, 8), unpack = 16>)
+
+// -----
+
+// expected-error @below {{mode gather4 cannot be combined with unpack; load tiles instead of rows by index}}
+func.func private @f(!cute_nvgpu.atom.tma_load<f4E2M1FN, box = (128, 1), mode = gather4, unpack = 16>)
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load<f4E2M1FN, box = (128, 8), unpack = 16>
+func.func @f(%m: !load, %a: i32, %s: !cute.ptr<f4E2M1FN, smem, align<128>>, %bar: !cute.ptr<i64, smem>) {
+  // expected-error @below {{'cute_nvgpu.arch.tma_load' op operand #3 must be a !cute.ptr<i8, smem>, got !cute.ptr<f4E2M1FN, smem, align<128>>}}
+  "cute_nvgpu.arch.tma_load"(%m, %a, %a, %s, %bar) : (!load, i32, i32, !cute.ptr<f4E2M1FN, smem, align<128>>, !cute.ptr<i64, smem>) -> ()
+  return
+}

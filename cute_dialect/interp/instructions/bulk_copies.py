@@ -256,14 +256,14 @@ def _load(
     offset: int,
 ) -> None:
     data: list[Array] = []
-    nbytes = tm.box_bytes
+    nbytes = tm.counted_bytes
     monitor = g.machine.monitor
     _check_global(g, lane, "TMA load", buf, tm, at, offsets)
     if monitor is not None:
         elements = tm.touched(buf, at, offsets)
         monitor.async_global_read(g, lane, buf, elements, tm.element_bytes, info, targets[0][1])
         for block, bar in targets:
-            monitor.async_write(g, lane, block, offset, nbytes, bar, info)
+            monitor.async_write(g, lane, block, offset, tm.box_bytes, bar, info)
 
     def read() -> None:
         data.append(tm.gather(buf, at, offsets))
@@ -271,7 +271,7 @@ def _load(
     def write() -> None:
         for block, bar in targets:
             start, address = _start(block, offset)
-            write_shared(block.smem, start, address, data[0], tm.swizzle)
+            write_shared(block.smem, start, address, data[0], tm.swizzle, tm.unit_bytes)
             bar.complete(nbytes)
         g.count.progress += 1
 
@@ -459,6 +459,8 @@ def emit_tensor_store(op: Operation, k: Copies, combine: str) -> None:
             _check_coordinates(tm, at, lane)
             if k.by_row:
                 _check_stored_rows(tm, at, lane)
+            if tm.unpack:
+                raise Fault("tma", "the tensor map is one of loads that unpack 4-bit or 6-bit elements", lane)
             if bool(tm.pixels) != k.columns:
                 what = "an im2col" if tm.pixels else "a tiled"
                 raise Fault("tma", f"{what} tensor map needs a store of the same mode", lane)

@@ -338,7 +338,10 @@ def _atoms_of_32(d: SmemDescriptor, x: int, k: int, size: int) -> tuple[Array, i
 
 
 class Operand(NamedTuple):
-    """An operand in shared memory: `rows` rows of `elements` elements of `size` bytes."""
+    """An operand in shared memory: `rows` rows of `elements` elements of `size` bytes.
+
+    The first `unit_bytes` of each 16 bytes are data, and the others padding.
+    """
 
     descriptor: int
     rows: int
@@ -347,6 +350,7 @@ class Operand(NamedTuple):
     major: str
     kind: str
     name: str  # "A", "B" or "the source"
+    unit_bytes: int = 16
 
     def locate(self, instruction: str) -> tuple[Array, int, int, Array]:
         """Return the positions of the elements, see `wgmma.operand_index`. Raises Fault."""
@@ -365,16 +369,15 @@ class Operand(NamedTuple):
     def read(self, block: Block, instruction: str, *, strict: bool) -> Array:
         """Return the bytes of the operand, of shape (rows, bytes). Raises Fault.
 
-        `strict` is True if reading bytes that nothing has written is a fault. Packed elements have padding and are not
-        checked.
+        `strict` is True if reading data that nothing has written is a fault.
         """
         at = self.locate(instruction)
         note = str(decode_smem(self.descriptor, instruction, self.name))
         check_operand(block, at, instruction, note)
         contents = block.smem.contents
-        if strict and contents is not None and self.kind not in _NARROW:
+        if strict and contents is not None:
             units = at[3] + block.smem_start // 16
-            missing = contents.state.reshape(-1, 16)[units] != WRITTEN
+            missing = contents.state.reshape(-1, 16)[units, : self.unit_bytes] != WRITTEN
             if missing.any():
                 first = int(units[int(missing.any(axis=1).argmax())]) * 16
                 raise Fault(
@@ -522,7 +525,8 @@ class Multiply:
         size = _SIZES.get(kind, 1)
         rows = self.layout.rows if name == "A" else s.n // self.form.group
         length = self.row_bytes // size * (2 if name == "B" and self.form.is_sparse else 1)
-        return Operand(self.a if name == "A" else self.b, rows, length, size, major, kind, name)
+        unit = 16 if self.form.is_packed else 2 * _NARROW.get(kind, 8)
+        return Operand(self.a if name == "A" else self.b, rows, length, size, major, kind, name, unit)
 
     def operands(self) -> list[Operand]:
         """Return the operands in shared memory."""
@@ -798,7 +802,8 @@ class Copy:
         self.address = Address.of(address)
         self.source_bits = source_bits
         self.blocks = blocks
-        self.source = Operand(descriptor, self.shape.rows, self.shape.row_bytes, 1, "k", "b8", "the source")
+        unit = 2 * source_bits
+        self.source = Operand(descriptor, self.shape.rows, self.shape.row_bytes, 1, "k", "b8", "the source", unit)
 
     def check(self) -> None:
         """Check the address. Raises Fault."""

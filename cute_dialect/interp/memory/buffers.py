@@ -454,6 +454,10 @@ class Contents:
         self.no_barrier(start, nbytes, verb)
         self.state[start : start + nbytes] = WRITTEN
 
+    def forget_padding(self, start: int, nbytes: int, unit_bytes: int) -> None:
+        """Mark the bytes after the first `unit_bytes` of each 16 bytes of a range as unwritten."""
+        self.state[start : start + nbytes].reshape(-1, 16)[:, unit_bytes:] = UNWRITTEN
+
     def read_range(self, start: int, nbytes: int, verb: str) -> int:
         """Return the first unwritten byte of a range, -1 if there is none, like `read`."""
         whole = self.state[start : start + nbytes] == WRITTEN

@@ -55,9 +55,11 @@ ELEMENTS = (
     "f8E5M2",
     "f8E8M0FNU",
     "f4E2M1FN",
+    "f6E2M3FN",
 )
-_BYTES = (8, 4, 4, 2, 2, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1)
-_PACKED = ("f4E2M1FN",)
+_BYTES = (8, 4, 4, 2, 2, 8, 4, 4, 2, 2, 1, 1, 1, 1, 1, 1, 1)
+_PACKED = {"f4E2M1FN": 4, "f6E2M3FN": 6}
+_GAP = 0xA5  # Written to the padding of loads that unpack, whose value is not documented.
 _SWIZZLES = (0, 32, 64, 128)
 _RAW = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 _HEAD = struct.Struct("<8sQ8B")
@@ -114,6 +116,7 @@ class TensorMap:
     - box: elements per dimension that one copy covers; element_strides: every n-th of them is copied
     - swizzle: 0, 32, 64 or 128 bytes; oob_fill: "zero" or "nan"
     - pixels, lower, upper: for im2col, with `box` = (channels,). The corners of the box of base pixels, W first
+    - unpack: 16 for loads that place 16 elements of 4 or 6 bits in 16 bytes of shared memory, else 0
     - by_row: True for a copy of mode gather4 or scatter4, whose coordinates are a column and four rows. The instruction
       selects this; the 128 bytes do not contain it
     - address: of the tensor in the interpreter's memory; pointer: the array, for a map that is an argument
@@ -133,6 +136,7 @@ class TensorMap:
     pixels: int = 0
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
+    unpack: int = 0
     by_row: bool = False
     address: int = 0
     pointer: Pointer | None = None
@@ -158,6 +162,7 @@ class TensorMap:
             pixels,
             tuple(getattr(spec, "lower", ())),
             tuple(getattr(spec, "upper", ())),
+            getattr(spec, "unpack", 0),
             pointer=pointer,
             name=name,
         )
@@ -169,7 +174,7 @@ class TensorMap:
 
     @property
     def element_bytes(self) -> int:
-        """Size of an element in bytes. Elements of 4 bits are moved in pairs, whose size is one byte."""
+        """Size of an element in bytes. Elements of 4 or 6 bits are moved as bytes."""
         return _BYTES[ELEMENTS.index(self.element)]
 
     @property
@@ -192,10 +197,14 @@ class TensorMap:
             )
         return replace(self, by_row=True)
 
-    @property
-    def per_byte(self) -> int:
-        """Elements per byte: 2 if they have 4 bits, else 1."""
-        return 2 if self.element in _PACKED else 1
+    def moved(self, elements: int) -> int:
+        """Return the units of `element_bytes` that hold a number of consecutive elements.
+
+        >>> TensorMap("f4E2M1FN", (128,), (), (128,)).moved(128), TensorMap("f16", (128,), (), (64,)).moved(64)
+        (64, 64)
+        """
+        bits = _PACKED.get(self.element)
+        return elements if bits is None else elements * bits // 8
 
     @property
     def in_lines(self) -> bool:
@@ -204,21 +213,31 @@ class TensorMap:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Elements, or pairs of 4-bit elements, that one copy moves along each dimension, innermost first."""
+        """Elements, or bytes of 4-bit or 6-bit elements, that one copy moves along each dimension, innermost first."""
         if self.pixels:
             return (self.box[0], self.pixels)
         if self.by_row:
-            return (self.box[0] // self.per_byte, ROWS)
+            return (self.moved(self.box[0]), ROWS)
         first, *others = self.box
-        return tuple([-(-b // s) for b, s in zip((first // self.per_byte, *others), self.steps)])
+        return tuple([-(-b // s) for b, s in zip((self.moved(first), *others), self.steps)])
 
     @property
-    def box_bytes(self) -> int:
-        """Bytes that one copy moves, which is also the count at an mbarrier."""
+    def counted_bytes(self) -> int:
+        """Bytes that one copy counts at an mbarrier, see `arch.tensor_map_codes.counted_bytes`."""
         n = self.element_bytes
         for c in self.counts:
             n *= c
         return n
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes of shared memory that one copy covers."""
+        return self.counted_bytes * 8 // _PACKED[self.element] if self.unpack else self.counted_bytes
+
+    @property
+    def unit_bytes(self) -> int:
+        """Bytes of each 16 bytes of shared memory that a load writes."""
+        return 2 * _PACKED[self.element] if self.unpack else 16
 
     def encode(self) -> bytes:
         """Return the 128 bytes of the map."""
@@ -233,7 +252,7 @@ class TensorMap:
             self.oob_fill == "nan",
             bool(self.pixels),
             bool(self.element_strides),
-            0,
+            self.unpack,
             0,
         )
         raw += _EXTENTS.pack(*(*[e - 1 for e in self.extents], *pad)[:5]) + bytes(4)
@@ -246,7 +265,7 @@ class TensorMap:
     @staticmethod
     def decode(raw: bytes) -> TensorMap:
         """Return the map encoded in 128 bytes. Raises ValueError if `encode` did not produce them."""
-        magic, address, element, rank, swizzle, nan, im2col, strided, _, _ = _HEAD.unpack_from(raw)
+        magic, address, element, rank, swizzle, nan, im2col, strided, unpack, _ = _HEAD.unpack_from(raw)
         if magic != MAGIC or not 1 <= rank <= 5 or element >= len(ELEMENTS) or swizzle > 3:
             raise ValueError("the 128 bytes are not a tensor map")
         extents = tuple([e + 1 for e in _EXTENTS.unpack_from(raw, 24)[:rank]])
@@ -265,6 +284,7 @@ class TensorMap:
             fields[1] if im2col else 0,
             corners[:spatial],
             corners[3 : 3 + spatial],
+            unpack,
             address=address,
         )
 
@@ -281,16 +301,20 @@ class TensorMap:
         if len(coordinates) != self.coordinates:
             raise Fault("tma", f"the copy needs {self.coordinates} coordinates, got {len(coordinates)}")
         inner = int(coordinates[0])
-        first = inner * self.element_bytes // self.per_byte
-        if first % 16 or inner % self.per_byte:  # The GPU stops with an illegal instruction (observed on an H200).
-            what = f"coordinate {inner} of {self.element}, {first} bytes"
+        bits = inner * _PACKED.get(self.element, 8 * self.element_bytes)
+        if bits % 128 and not self.unpack:  # The GPU stops with an illegal instruction (observed on an H200).
+            what = f"coordinate {inner} of {self.element}, {bits / 8:g} bytes"
             raise Fault("misaligned", f"the first coordinate of a box must be a multiple of 16 bytes, got {what}")
+        if self.unpack and inner % 128:  # PTX ISA, "Tensors", b4x16_p64 and b6x16_p32
+            raise Fault(
+                "misaligned", f"the first coordinate of a load that unpacks must be a multiple of 128, got {inner}"
+            )
         if self.pixels:
             return self._columns(coordinates, offsets)
         if self.by_row:
-            line = (inner // self.per_byte, self.counts[0], 1)
+            line = (self.moved(inner), self.counts[0], 1)
             return [Region((line, (int(row), 1, 1)), i) for i, row in enumerate(coordinates[1:])]
-        at = (inner // self.per_byte, *coordinates[1:])
+        at = (self.moved(inner), *coordinates[1:])
         return [Region(tuple([(int(c), n, s) for c, n, s in zip(at, self.counts, self.steps)]), 0)]
 
     def _columns(self, coordinates: Sequence[int], offsets: Sequence[int]) -> list[Region]:
@@ -328,7 +352,7 @@ class TensorMap:
         """
         item = self.element_bytes
         strides = (item, *self.strides)
-        extents = (self.extents[0] // self.per_byte, *self.extents[1:])
+        extents = (self.moved(self.extents[0]), *self.extents[1:])
         if stored and self.steps[0] == 1:
             unit = 16 // item
             extents = (-(-extents[0] // unit) * unit, *extents[1:])
@@ -348,8 +372,8 @@ class TensorMap:
         last = start + sum((n - 1) * p for n, p in zip(shape, pitch)) + item
         if start < 0 or last > buf.size:
             where = f"bytes {start} to {last} of {buf.name}, which has {buf.size}"
-            if stored and extents[1:] == self.extents[1:] and extents[0] * self.per_byte != self.extents[0]:
-                line = self.extents[0] * item // self.per_byte
+            line = self.moved(self.extents[0]) * item
+            if stored and extents[1:] == self.extents[1:] and extents[0] * item != line:
                 where += f"; a store of lines of {line} bytes writes whole units of 16 bytes"
             raise Fault("oob", f"tensor map {self.name or self.text}: the box reaches {where}", -1, buf.base + start)
         view = np.ndarray(shape[::-1], _RAW[item], buf.data.data, start, pitch[::-1])
@@ -363,7 +387,10 @@ class TensorMap:
         return buf
 
     def gather(self, buf: Buffer, coordinates: Sequence[int], offsets: Sequence[int] = ()) -> Array:
-        """Read a box in the order of shared memory before the swizzle. Out-of-bounds elements get the fill value."""
+        """Read a box in the order of shared memory before the swizzle. Out-of-bounds elements get the fill value.
+
+        The padding of a load that unpacks is filled with a pattern.
+        """
         item = self.element_bytes
         dims = self.counts[::-1]
         out = np.zeros(dims, _RAW[item])
@@ -378,7 +405,12 @@ class TensorMap:
                     out[got[0]] = got[1]
         if self.element == "tf32":
             out = _rounded_to_tf32(out)
-        return out.reshape(-1).view(np.uint8)
+        found = out.reshape(-1).view(np.uint8)
+        if not self.unpack:
+            return found
+        units = np.full((len(found) // self.unit_bytes, 16), _GAP, np.uint8)
+        units[:, : self.unit_bytes] = found.reshape(-1, self.unit_bytes)
+        return units.reshape(-1)
 
     def scatter(
         self,
@@ -439,8 +471,7 @@ class TensorMap:
     @property
     def text(self) -> str:
         """The map on one line, for diagnostics."""
-        first, *others = self.counts
-        box = "x".join(map(str, (first * self.per_byte, *others)))
+        box = "x".join(map(str, (self.box[0], *self.counts[1:])))
         return f"{'x'.join(map(str, self.extents))} {self.element}, box {box}"
 
 
@@ -469,10 +500,15 @@ def swizzled_units(first: int, count: int, swizzle: int) -> Array:
     return units ^ ((units >> 3) & (swizzle // 16 - 1)) if swizzle else units
 
 
-def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: int) -> None:
-    """Write bytes at index `start` of a buffer, swizzled by the shared address of this index."""
+def write_shared(smem: Buffer, start: int, address: int, data: Array, swizzle: int, unit_bytes: int = 16) -> None:
+    """Write bytes at index `start` of a buffer, swizzled by the shared address of this index.
+
+    Only the first `unit_bytes` of each 16 bytes count as written.
+    """
     smem.note_range(start, len(data), "TMA load")
     at = units_of(start, address, len(data), swizzle)
+    if unit_bytes < 16 and smem.contents is not None:
+        smem.contents.forget_padding(start, len(data), unit_bytes)
     smem.view(np.dtype(np.uint64), 2)[at] = data.view(np.uint64).reshape(-1, 2)
 
 

@@ -27,7 +27,7 @@ from cute_dialect.lang.machine.atoms import CopyAtom, CopyOp, Record, check_targ
 from cute_dialect.lang.machine.instructions import as_attribute, in_kernel, tensor_operand
 from cute_dialect.lang.tracing.errors import KernelTypeError, LayoutError
 from cute_dialect.lang.tracing.tracer import current, parse_type
-from cute_dialect.lang.values.dtypes import Int16, Int32
+from cute_dialect.lang.values.dtypes import Int8, Int16, Int32, Uint8
 from cute_dialect.lang.values.int_tuples import Tree
 from cute_dialect.lang.values.pointers import Pointer
 
@@ -97,7 +97,8 @@ def make_tiled_tma_atom(
         smem_layout: the layout of one tile in shared memory, plain or swizzled. A last mode of stages is left out.
         cta_tiler: the tile's extents.
         num_multicast: number of blocks that share a tile; each loads its part and multicasts it to all of them.
-        internal_type: must be the tensor's element type; use ``cute.recast_tensor`` for another.
+        internal_type: element type in shared memory, by default that of the tensor. ``Int8`` for a tensor of 4-bit or
+            6-bit floats unpacks them, 16 elements to 16 bytes, as MMAs of f8f6f4 and mxf8f6f4 read them (sm_100).
         oob: fill value for out-of-bounds elements, ``"zero"`` or ``"nan"``.
         l2_promotion: L2 promotion size in bytes.
     """
@@ -117,10 +118,11 @@ def make_tiled_tma_atom(
         made = make_tiled_tma_atom(op, blocks.tensor, as_layout(blocks.smem), blocks.tiler, num_multicast)
         return TmaInfo(made.atom, blocks.coordinates(made.tma_tensor), smem_layout)
     refuse_plain(source, _of_one_stage(smem_layout, cta_tiler), what)
-    if internal_type is not None and internal_type is not source.element_type:
+    unpacks = source.element_type.width in (4, 6) and internal_type in (Int8, Uint8) and op.direction == "load"
+    if internal_type not in (None, source.element_type) and not unpacks:
         raise KernelTypeError(
             "F254", f"{what}: internal_type must be the element type {source.element_type!r}, got {internal_type!r}",
-            hint="use cute.recast_tensor",
+            hint="use cute.recast_tensor; Int8 unpacks a tensor of 4-bit or 6-bit floats",
         )  # fmt: skip
     if num_multicast != 1 and not op.multicast:
         raise KernelTypeError(
@@ -135,7 +137,7 @@ def make_tiled_tma_atom(
         "multicast": num_multicast if num_multicast != 1 else None,
         "oob": oob if oob != "zero" else None, "reduction": getattr(op, "reduction_kind", None),
         "cta_group": 2 if getattr(getattr(op, "cta_group", None), "value", 1) == 2 else None,
-        "mode": getattr(op, "mode", None),
+        "mode": getattr(op, "mode", None), "unpack": 16 if unpacks else None,
     }  # fmt: skip
     for name, value in given.items():
         if value is not None:
@@ -268,6 +270,8 @@ def _of_operand(
         x //= tiled_mma.size  # Each block of a pair loads its part.
         if modes[0] == 0 and tiled_mma.atom.type.SPARSE and not holds_factors(gmem):
             k //= 2  # A holds the kept elements.
+        if internal_type is None and tiled_mma.atom.type.is_unpacked("AB"[modes[0]]) and not holds_factors(gmem):
+            internal_type = Int8
     made = make_tiled_tma_atom(op, gmem, _as_matrix(smem), (x, k), count, internal_type=internal_type)
     return TmaInfo(made.atom, made.tma_tensor, smem)
 
@@ -306,7 +310,8 @@ def make_tiled_tma_atom_A(
 ) -> TmaInfo:
     """Create the TMA atom and coordinates of operand A (M, K) of a GEMM, or of its scale factors.
 
-    Multicast is along N of the cluster. See :func:`make_tiled_tma_atom` for scale factors.
+    Multicast is along N of the cluster. 4-bit and 6-bit floats are unpacked if the MMA reads a byte per element. See
+    :func:`make_tiled_tma_atom` for scale factors.
     """
     return _of_operand(
         (0, 2), 2, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type
@@ -325,7 +330,8 @@ def make_tiled_tma_atom_B(
 ) -> TmaInfo:
     """Create the TMA atom and coordinates of operand B (N, K) of a GEMM, or of its scale factors.
 
-    Multicast is along M of the cluster. See :func:`make_tiled_tma_atom` for scale factors.
+    Multicast is along M of the cluster. 4-bit and 6-bit floats are unpacked if the MMA reads a byte per element. See
+    :func:`make_tiled_tma_atom` for scale factors.
     """
     return _of_operand(
         (1, 2), 1, op, gmem_tensor, smem_layout, mma_tiler_mnk, tiled_mma, cluster_shape_vmnk, internal_type

@@ -244,14 +244,15 @@ def update_tma_descriptor(tma_atom: CopyAtom, gmem_tensor: Tensor, tma_desc_ptr:
         )  # fmt: skip
     space = "shared::cta" if where.memspace == AddressSpace.smem else "global"
     start = f"tensormap.replace.tile.{{}}.{space}.b1024."
-    size = gmem_tensor.element_type.width // 8
+    bits = gmem_tensor.element_type.width
     if cute.arch.issues():
         cute.arch.inline_ptx(f"{start.format('global_address')}b64 [$0], $1;", where, gmem_tensor.iterator.toint())
         for d in cute.range_constexpr(len(modes)):
             extent = cute.Int32(gmem_tensor.shape[modes[d]])
             cute.arch.inline_ptx(f"{start.format('global_dim')}b32 [$0], {d}, $1;", where, extent)
             if d > 0:
-                stride = cute.Int64(gmem_tensor.stride[modes[d]]) * size
+                stride = cute.Int64(gmem_tensor.stride[modes[d]])
+                stride = stride * bits // 8 if cute.const_expr(bits < 8) else stride * (bits // 8)
                 cute.arch.inline_ptx(f"{start.format('global_stride')}b64 [$0], {d - 1}, $1;", where, stride)
 
 

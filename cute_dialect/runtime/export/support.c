@@ -180,7 +180,8 @@ CUTE_LOCAL int cute_pointer(struct cute_launch *launch, size_t at, uint64_t addr
 CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct cute_map *map, const char *label,
                        const char *type) {
     static const int64_t units[3] = {16, 16, 32};
-    int64_t unit = units[map->codes[1]];
+    /* Maps that unpack 4-bit or 6-bit elements: codes 14 and 15 of CUtensorMapDataType. */
+    int64_t unit = map->codes[0] >= 14 ? 32 : units[map->codes[1]];
     cuuint64_t extents[5] = {0}, strides[4] = {16};
     cuuint32_t box[5] = {0}, steps[5] = {0};
     int lower[3] = {0}, upper[3] = {0}; /* im2col only */

@@ -11,7 +11,7 @@ from cute_dialect.algebra.evaluation import evaluate, size
 from cute_dialect.algebra.leaf import Dyn, divisibility
 from cute_dialect.algebra.text import parse_layout
 from cute_dialect.algebra.trees import tree_leaves
-from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Swizzle
+from cute_dialect.algebra.values import AnyLayout, Basis, ComposedLayout, Layout, Swizzle, raw_layout
 from cute_dialect.arch import TmaError
 from cute_dialect.arch.descriptors import pointer_swizzle, smem_tile
 from cute_dialect.arch.tensor_map import Im2colMapSpec, TensorDim, TensorMapSpec, im2col_for_convolution
@@ -407,30 +407,6 @@ GMEM = Layout("(256,128):(128,1)")
             {"interleave": 32},
             "swizzle: expected a swizzle of 32 bytes with interleave 32, got 0",
         ),
-        (
-            GMEM,
-            Layout("(64,64):(64,1)"),
-            (64, 64),
-            "f16",
-            {"l2_promotion": 32},
-            "L2 promotion: expected one of 0, 64, 128, 256, got 32",
-        ),
-        (
-            GMEM,
-            Layout("(64,64):(64,1)"),
-            (64, 64),
-            "f16",
-            {"oob_fill": "one"},
-            "out-of-bounds fill: expected one of zero, nan, got one",
-        ),
-        (
-            GMEM,
-            Layout("(64,64):(64,1)"),
-            (64, 64),
-            "i8",
-            {"oob_fill": "nan"},
-            "out-of-bounds fill: expected a float type of 16 bits or more for NaN, got i8",
-        ),
         (GMEM, Layout("(64,64,2):(64,1,4096)"), (64, 64, 2), "f16", {}, "tile: the tile (64, 64, 2) has rank 3"),
         (
             GMEM,
@@ -482,6 +458,9 @@ def test_refusals(
     assert message in str(error.value)
 
 
+UNPACKS = {"element": "f4E2M1FN", "unpack": 16}
+
+
 @pytest.mark.parametrize(
     ("dims", "options", "message"),
     [
@@ -504,12 +483,47 @@ def test_refusals(
         ),
         ([(16, 1, 16)], {"swizzle": 16}, "swizzle: expected one of 0, 32, 64, 128, got 16"),
         ([(16, 1, 16)], {"element": "b1"}, "element: expected elements of whole bytes"),
+        ([(64, 1, 64)], {"l2_promotion": 32}, "L2 promotion: expected one of 0, 64, 128, 256, got 32"),
+        ([(64, 1, 64)], {"oob_fill": "one"}, "out-of-bounds fill: expected one of zero, nan, got one"),
+        (
+            [(64, 1, 64)],
+            {"element": "i8", "oob_fill": "nan"},
+            "out-of-bounds fill: expected a float type of 16 bits or more for NaN, got i8",
+        ),
+        ([(128, 1, 64)], UNPACKS, "dimension 0: expected 128 elements in the box of a load that unpacks, got 64"),
+        ([(192, 1, 128)], UNPACKS, "dimension 0: expected a multiple of 128 elements for loads that unpack, got 192"),
+        (
+            [(128, 1, 128), (4, 160, 4)],
+            UNPACKS,
+            "dimension 1: expected a stride that is a positive multiple of 32 bytes, got 80 (160 elements)",
+        ),
+        ([(128, 1, 128)], UNPACKS | {"swizzle": 64}, "swizzle: expected one of 0, 128, got 64"),
+        ([(128, 1, 128)], UNPACKS | {"unpack": 8}, "unpack: expected one of 0, 16, got 8"),
+        ([(128, 1, 128)], UNPACKS | {"element": "f16"}, "element of a load that unpacks: expected one of f4E2M1FN, "),
+        ([(128, 1, 128)], {"element": "f6E3M2FN"}, "element: elements f6E3M2FN are packed in global memory only: use"),
     ],
 )
 def test_limits(dims: list[tuple[int, ...]], options: dict[str, object], message: str) -> None:
     with pytest.raises(TmaError) as error:
         TensorMapSpec(**({"element": "f16", "dims": tuple(TensorDim(*d) for d in dims)} | options))  # type: ignore
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(("elt", "row", "code"), [("f4E2M1FN", 64, "16U4_ALIGN16B"), ("f6E2M3FN", 96, "16U6_ALIGN16B")])
+def test_loads_that_unpack(elt: str, row: int, code: str) -> None:
+    """Boxes of 128 elements, which take 128 bytes of shared memory and count as packed bytes."""
+    swizzled = smem_tile("k", 128, "ui8", (64, 256))
+    spec = derive(Layout((Dyn(), Dyn()), (Dyn(div=128), 1)), swizzled, (64, 256), elt, unpack=16)
+    assert (spec.box, spec.box_bytes, spec.data_type) == ((128, 64), 64 * row, code)
+    assert (spec.boxes, spec.offsets, spec.steps) == (2, Layout("(2):(8192)"), raw_layout((2,), (Basis(128, (0,)),)))
+    assert spec.unproven[0] == "dimension 0: the extent is 1 to 2^32 and a multiple of 128"
+    assert spec.bind([64, 384, 512], address=32).strides == (row * 4,)
+    with pytest.raises(TmaError, match="expected an address aligned to 32 bytes, got 0x10"):
+        spec.bind([64, 384, 512], address=16)
+    with pytest.raises(TmaError, match="expected a multiple of 128 elements for loads that unpack, got 320"):
+        spec.bind([64, 320, 512])
+    plain = derive(Layout((64, 256), (256, 1)), Layout("(64,256):(256,1)"), (64, 256), elt, unpack=16)
+    assert plain.box == (128, 1) and plain.boxes == 128
 
 
 def test_interleave() -> None:
