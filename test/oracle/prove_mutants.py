@@ -1,6 +1,7 @@
 """Mutants of the shipped kernels: the prover's verdict against the interpreter's.
 
     python test/oracle/prove_mutants.py --only 'GEMM sm_80' --share 0.3
+    python test/oracle/prove_mutants.py --part 3/16     # mutants 2, 18, 34, … of each kernel
 
 A kernel that the prover proves is mutated as in `mutants.py` (a synchronizing op dropped, moved or weakened). A mutant
 that is still proved must run on all problems of the kernel, with all schedules, without a report about shared memory or
@@ -19,6 +20,7 @@ from random import Random
 
 from mutants import Original, chosen, originals
 from mutations import mutated
+from prove_fuzz import part_of
 from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.interp import InterpError
@@ -45,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="kernels whose name holds this")
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, chosen by --seed (default: all)")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--part", type=part_of, default="1/1", help="I/N: every N-th mutant from the I-th on")
     parser.add_argument("--limit", type=float, default=30, help="CPU seconds of a proof (default: %(default)s)")
     parser.add_argument("--verbose", action="store_true", help="print a line per mutant")
     options = parser.parse_args(argv)
@@ -54,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         name = f"{run.name}, @{run.kernel}"
         first = prove(run.module, run.kernel, seconds=options.limit)
         counts = collections.Counter[str]()
-        for mutation in chosen(run, ("drop", "move", "weaken"), options.share, random) if first else []:
+        mutants = chosen(run, ("drop", "move", "weaken"), options.share, random) if first else []
+        for mutation in mutants[options.part]:
             module = mutated(run.module, run.kernel, mutation)
             proof = prove(module, run.kernel, seconds=options.limit)
             said = report(run, module) if proof else ""
