@@ -61,6 +61,7 @@ _STRENGTHS = {
     "gather4 in clusters": ("of mode gather4 to the shared memory of a cluster", Needs(TCGEN05, "8.6")),
     "gather4 prefetch": ("of mode gather4", Needs(TCGEN05, "8.6")),
     "scatter4": ("of mode scatter4", Needs(TCGEN05, "8.6")),
+    "wide": ("of mode im2col::w", Needs(TCGEN05, "8.6")),
     "narrow": ("of elements of 4 or 6 bits", Needs("sm_100", "8.6")),
 }
 
@@ -221,7 +222,9 @@ def _strength(op: Operation) -> tuple[str, ...]:
 
 
 def _row_modes(op: Operation) -> tuple[str, ...]:
-    """Return the keys of a TMA copy that moves four rows by index (PTX ISA, "cp.async.bulk.tensor")."""
+    """Return the keys of a TMA copy of rows by index, or of pixels along W (PTX ISA, "cp.async.bulk.tensor")."""
+    if "im2col_w" in str(op.properties.get("mode", "")):
+        return ("wide",)
     if op.name.startswith(_ARCH):
         mode = getattr(getattr(op.operand_types[0], "data", None), "mode", "") if op.operands else ""
         in_cluster = any(t == i16 for t in op.operand_types)
@@ -230,6 +233,8 @@ def _row_modes(op: Operation) -> tuple[str, ...]:
         mode = re.sub(r".*_mode<tile_|>|.*_mode<.*", "", str(op.properties.get("mode", "")))
         in_cluster = op.name.endswith("shared.cluster.global") and str(op.properties.get("isCTAOnly")) != "true"
         prefetches = op.name.endswith("prefetch")
+    if mode in ("w", "w_128"):
+        return ("wide",)
     if mode != "gather4":
         return (mode,) if mode == "scatter4" else ()
     return ("gather4 prefetch",) if prefetches else ("gather4", "gather4 in clusters") if in_cluster else ("gather4",)

@@ -255,6 +255,7 @@ def _tensor_map(m: host_program.TensorMap, memory: Sequence[_Memory | None], nam
         m.lower,
         m.upper,
         unpack=unpack_of(m.element),
+        wide=m.wide,
         pointer=_pointer(memory, m.address.argument, m.address.offset),
         name=name,
     )

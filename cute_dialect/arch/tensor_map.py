@@ -17,7 +17,7 @@ from cute_dialect.algebra.values import Basis, IntTuple, Layout, Stride, raw_lay
 from cute_dialect.arch.atom import int_leaves
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import TmaError
-from cute_dialect.arch.tensor_map_codes import UNPACKED_CODES, counted_bytes
+from cute_dialect.arch.tensor_map_codes import UNPACKED_CODES, WIDE_MODES, counted_bytes
 
 MAX_RANK = 5
 MAX_BOX = 256
@@ -430,8 +430,13 @@ class Im2colMapSpec:
     oob_fill: str = "zero"
     """Value of elements out of bounds, "zero" or "nan"."""
 
+    mode: str = ""
+    """"w" or "w_128" for a map of ``cuTensorMapEncodeIm2colWide``, whose corners and steps are along W only."""
+
     def __post_init__(self) -> None:
         _check_options(self.element, self.swizzle, self.interleave, self.l2_promotion, self.oob_fill)
+        if self.mode not in WIDE_MODES:
+            raise TmaError(f"expected w, w_128 or no mode, got {self.mode}", "mode")
         rank = len(self.extents)
         if not 3 <= rank <= MAX_RANK:
             raise TmaError(f"expected 3 to {MAX_RANK} dimensions, got {rank}", "rank")
@@ -447,7 +452,7 @@ class Im2colMapSpec:
                     f"dimension {i + 1}",
                 )
         # The pixel dimensions share one field per corner, so each signed offset has 16, 8 or 5 bits.
-        bits = {3: 16, 4: 8, 5: 5}[rank]
+        bits = 16 if self.mode else {3: 16, 4: 8, 5: 5}[rank]
         for what, corner in (("lower corner", self.lower), ("upper corner", self.upper)):
             if len(corner) != rank - 2:
                 raise TmaError(f"expected {rank - 2} offsets, got {len(corner)}", what)
@@ -461,6 +466,19 @@ class Im2colMapSpec:
                 raise TmaError(f"expected {rank} element strides, got {len(self.element_strides)}", "element strides")
             for i, n in enumerate(self.element_strides):
                 _in_range(n, 1, MAX_ELEMENT_STRIDE, "as element stride", f"dimension {i}")
+        if self.mode:
+            self._check_wide()
+
+    def _check_wide(self) -> None:
+        """Check the limits of ``cuTensorMapEncodeIm2colWide``."""
+        _one_of(self.swizzle, (64, 128), f"swizzle of mode {self.mode}")
+        _one_of(self.interleave, (0,), f"interleave of mode {self.mode}")
+        steps = self.element_strides[2:]
+        for what, numbers, only in (("corners", (*self.lower[1:], *self.upper[1:]), 0), ("element strides", steps, 1)):
+            if any(n != only for n in numbers):
+                raise TmaError(f"expected {only} along all dimensions but W in mode {self.mode}, got {numbers}", what)
+        if self.mode == "w_128" and self.pixels != 128:
+            raise TmaError(f"expected 128 pixels in mode w_128, got {self.pixels}", "pixels")
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -84,9 +84,31 @@ IM2COL_FUNCTION = "cute_tensor_map_im2col_{rank}d"
 """Runtime function that encodes an im2col tensor map, by rank.  Except for the corners, the order is that of
 ``cuTensorMapEncodeIm2col``.  With rank 3::
 
-    map = cute_tensor_map_im2col_3d(address, n0, n1, n2, stride1, stride2, channels, pixels, lower0, upper0,
+    map = cute_tensor_map_im2col_3d(address, n0, n1, n2, stride1, stride2, channels, pixels, wide, lower0, upper0,
                                     step0, step1, step2, element, interleave, swizzle, l2, oob)
+
+``wide`` is 0, or the number of the mode in :data:`WIDE_MODES`: then the map is one of ``cuTensorMapEncodeIm2colWide``,
+which has corners along W only.
 """
+
+WIDE_MODES = ("", "w", "w_128")
+"""Modes of im2col maps: all spatial dimensions, or W only (``im2col::w`` and ``im2col::w::128`` of sm_100)."""
+
+
+def column_rows(pixels: int, mode: str, halo: int) -> int:
+    """Return the pixels that one im2col load places in shared memory, with the halo.
+
+    Mode w loads ``halo`` pixels after the last one, mode w_128 after each 32 pixels of 128.  The figures of the PTX ISA
+    are not known as text, so these are assumptions:
+
+    * [?] halo pixels are the base pixels that follow, also across the end of a row of the box;
+    * [?] after a halo of w_128 the next 32 pixels are those that follow the 32 before, without the halo;
+    * [?] an mbarrier counts the bytes of all of them.
+
+    >>> column_rows(64, "", 0), column_rows(128, "w", 2), column_rows(128, "w_128", 2)
+    (64, 130, 136)
+    """
+    return pixels + halo * (pixels // 32 if mode == "w_128" else 1)
 
 
 def im2col_rank_of(function: str) -> int | None:

@@ -634,7 +634,7 @@ class _Im2colInstruction(TensorMapInstruction):
 
     ATOM: ClassVar[type[Im2colAtomType]]
     WANTS: ClassVar[str]
-    """Required operands after the coordinates. ``{}`` is replaced by the number of spatial dimensions."""
+    """Required operands after the coordinates. ``{}`` is replaced by the number of offsets."""
 
     @classmethod
     def infer_types(cls, operand_types: Sequence[Attribute], properties: Properties) -> list[Attribute]:
@@ -644,8 +644,8 @@ class _Im2colInstruction(TensorMapInstruction):
         expect(atom, cls.ATOM, 0, f"a !{cls.ATOM.name}")
         assert isinstance(atom, Im2colAtomType)
         m = atom.data
-        wants = cls.WANTS.format(m.spatial)
-        least = 1 + m.rank + sum((m.spatial if "offsets" in w else 1) for w in _WANTED if w in wants)
+        wants = cls.WANTS.format(m.offsets)
+        least = 1 + m.rank + sum((m.offsets if "offsets" in w else 1) for w in _WANTED if w in wants)
         if len(operand_types) < least:
             raise AlgebraError(
                 f"the number of operands after the map is {len(operand_types) - 1}; pass {m.rank} coordinates, {wants}"
@@ -673,10 +673,10 @@ def check_smem(m: Im2colMap, smem: Attribute, at: int) -> None:
 
 def check_offsets(m: Im2colMap, types: Sequence[Attribute], at: int) -> list[Attribute]:
     """Check the offsets, which start at operand ``at``, and return the types after them. Raises AlgebraError."""
-    for i, t in enumerate(types[: m.spatial], at):
+    for i, t in enumerate(types[: m.offsets], at):
         if t != i16:
-            raise AlgebraError(f"operand #{i} must be an i16 offset ({m.spatial} of them), got {t}")
-    return list(types[m.spatial :])
+            raise AlgebraError(f"operand #{i} must be an i16 offset ({m.offsets} of them), got {t}")
+    return list(types[m.offsets :])
 
 
 @cute_op
@@ -689,7 +689,8 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
 
     The i32 coordinates are those of the first channel and the first base pixel. Base pixels follow in the order W, H,
     D, N within the box of corners. The i16 offsets, filter tap times dilation, are added to the coordinates of all base
-    pixels. Shared memory holds (pixels, channels) with contiguous channels and the swizzle of the map.
+    pixels. Shared memory holds (pixels, channels) with contiguous channels and the swizzle of the map. A load of mode
+    ``w`` or ``w_128`` has one offset, along W, and the halo of the map.
 
     PTX ISA 9.7.9.25.5.2 "cp.async.bulk.tensor", 5.5.5 "Im2col mode".
 
@@ -707,7 +708,7 @@ class ArchTmaLoadIm2colOp(_Im2colInstruction):
         if not is_barrier(types[1]):
             raise AlgebraError(f"operand #{at + 1} must be a !cute.ptr<i64, smem>, the barrier, got {types[1]}")
         rest = check_offsets(m, types[2:], at + 2)
-        expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.spatial)
+        expect_rest(rest, ([], [i16], [i64], [i16, i64]), "an i16 mask and an i64 cache hint", at + 2 + m.offsets)
 
 
 class _Im2colWrite(_Im2colInstruction):
@@ -771,7 +772,7 @@ class ArchTmaPrefetchIm2colOp(_Im2colInstruction):
 
     @classmethod
     def check_rest(cls, m: Im2colMap, types: Sequence[Attribute], at: int) -> None:
-        expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.spatial)
+        expect_rest(check_offsets(m, types, at), ([], [i64]), "an i64 cache hint", at + m.offsets)
 
 
 OPS = ops_of(__name__)

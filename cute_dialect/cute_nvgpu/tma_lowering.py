@@ -192,10 +192,10 @@ def _rows(site: InsertionPoint, atom: Attribute, state: Mapping[str, SSAValue], 
 
 
 def _offsets(site: InsertionPoint, atom: Im2colAtomType, state: Mapping[str, SSAValue]) -> list[SSAValue]:
-    """Return the im2col offsets, one i16 per spatial dimension."""
+    """Return the im2col offsets, one i16 for each."""
     given = state.get("im2col_offsets")
     if given is None:
-        return [site.constant(0, i16)] * atom.data.spatial
+        return [site.constant(0, i16)] * atom.data.offsets
     payload = site.bound(given)
     found: list[SSAValue] = []
     for leaf in payload if isinstance(payload, tuple) else (payload,):
@@ -300,8 +300,14 @@ class _Parts(NamedTuple):
     def mode(self, kind: str) -> Attribute:
         """Return the mode attribute of a "load" or a "store"."""
         if isinstance(self.m, Im2colMap):
-            return attr(f"nvvm.tma_{kind}_mode", "im2col")
+            return attr(f"nvvm.tma_{kind}_mode", f"im2col_{self.m.mode}" if self.m.mode else "im2col")
         return attr(f"nvvm.tma_{kind}_mode", f"tile_{self.m.mode}" if self.m.mode else "tile")
+
+    def halo(self, low: Lowering) -> list[SSAValue]:
+        """Return the halo of an im2col load of mode w or w_128, which precedes its offset; other loads have none."""
+        if isinstance(self.m, Im2colMap) and self.m.mode:
+            return [low.build.constant(self.m.halo, i16)]
+        return []
 
 
 def _parts(low: Lowering, op: Operation) -> _Parts:
@@ -313,12 +319,12 @@ def _parts(low: Lowering, op: Operation) -> _Parts:
 def _load(low: Lowering, op: Operation) -> None:
     parts = _parts(low, op)
     smem, bar, *others = parts.others
-    offsets, others = others[: parts.m.spatial], others[parts.m.spatial :]
+    offsets, others = parts.halo(low) + others[: parts.m.offsets], others[parts.m.offsets :]
     instruction = nvvm.OPS["cp.async.bulk.tensor.shared.cluster.global"]
     mask, hint, mode = _of_type(others, i16), _of_type(others, i64), parts.mode("load")
     group = attr("nvvm.cta_group", "cta_2") if parts.m.cta_group == 2 else None
-    # All chips that have gather4 have its form with .shared::cta.
-    alone = isinstance(parts.m, TmaMap) and bool(parts.m.mode) and mask is None and group is None
+    # All chips with these modes have their forms with .shared::cta.  Elements of 4 bits have no other form on sm_120.
+    alone = (bool(parts.m.mode) or element_bits(parts.m.element) < 8) and mask is None and group is None
     to = smem if alone else load_address(low, smem, mask or group)
     if group is not None:
         bar = _of_even_block(low, bar)
@@ -376,7 +382,7 @@ def _store(low: Lowering, op: Operation) -> None:
 
 def _prefetch_box(low: Lowering, op: Operation) -> None:
     parts = _parts(low, op)
-    offsets, hint = parts.others[: parts.m.spatial], _of_type(parts.others, i64)
+    offsets, hint = parts.halo(low) + parts.others[: parts.m.offsets], _of_type(parts.others, i64)
     instruction = nvvm.OPS["cp.async.bulk.tensor.prefetch"]
     low.build.add(instruction(parts.tensor_map, parts.coordinates, offsets, hint, mode=parts.mode("load")))
 

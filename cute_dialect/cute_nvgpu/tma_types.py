@@ -30,7 +30,7 @@ from cute_dialect.algebra.leaf import AlgebraError, Dyn, Leaf, divisibility
 from cute_dialect.algebra.trees import is_static
 from cute_dialect.algebra.values import Basis, ComposedLayout, IntTuple, Layout, Stride, Swizzle, raw_layout
 from cute_dialect.arch.errors import ArchError, DescriptorError
-from cute_dialect.arch.tensor_map_codes import counted_bytes
+from cute_dialect.arch.tensor_map_codes import WIDE_MODES, column_rows, counted_bytes
 from cute_dialect.dialect.atom_types import CopyAtomType
 from cute_dialect.dialect.memory_types import CoordTensorType, MemRefType, element_bits
 from cute_dialect.dialect.typed_values import payload_text
@@ -51,6 +51,9 @@ _REDUCTIONS_OF = {
 }
 """Element type -> supported reductions."""
 
+
+HALO = {"w": 511, "w_128": 31}
+"""Mode of an im2col load -> largest halo (PTX ISA 9.7.9.27 "cp.async.bulk.tensor", ``wHalo``)."""
 
 ROWS = 4
 """Rows that one instruction of mode gather4 or scatter4 moves."""
@@ -134,7 +137,7 @@ class TmaMap(NamedTuple):
         return max(128, (ROWS if self.mode else 8) * self.swizzle)
 
     @property
-    def spatial(self) -> int:
+    def offsets(self) -> int:
         """Number of offsets that a load takes; only im2col loads take any."""
         return 0
 
@@ -210,6 +213,8 @@ class Im2colMap(NamedTuple):
         l2: minimum size of a fetch into L2 in bytes.
         reduction: the reduction of a reduce atom.
         cta_group: 2 for a load that may signal the mbarrier of the even block of its pair, else 1.
+        mode: "w" or "w_128" for a load of pixels along W only, else "".
+        halo: pixels that a load of mode "w" adds after the last one, and one of mode "w_128" after each 32.
     """
 
     element: Attribute
@@ -223,6 +228,8 @@ class Im2colMap(NamedTuple):
     l2: int = 128
     reduction: str = ""
     cta_group: int = 1
+    mode: str = ""
+    halo: int = 0
 
     @property
     def held(self) -> Attribute:
@@ -230,8 +237,18 @@ class Im2colMap(NamedTuple):
         return self.element
 
     @property
+    def rows(self) -> int:
+        """Number of pixels that one instruction moves, with the halo."""
+        return column_rows(self.pixels, self.mode, self.halo)
+
+    @property
+    def offsets(self) -> int:
+        """Number of offsets that a load takes: one for each spatial dimension, or that along W."""
+        return 1 if self.mode else self.spatial
+
+    @property
     def spatial(self) -> int:
-        """Number of spatial dimensions. The instruction has one offset for each of them."""
+        """Number of spatial dimensions."""
         return len(self.lower)
 
     @property
@@ -252,7 +269,7 @@ class Im2colMap(NamedTuple):
     @property
     def bytes(self) -> int:
         """Number of bytes that one instruction moves and a barrier counts."""
-        return counted_bytes(self.channels * self.pixels, element_bits(self.element))
+        return counted_bytes(self.channels * self.rows, element_bits(self.element))
 
     @property
     def smem_alignment(self) -> int:
@@ -267,7 +284,7 @@ class Im2colMap(NamedTuple):
     @property
     def numbers(self) -> tuple[int, ...]:
         """Numbers that the runtime encodes in the map, before the codes of element type, swizzle and so on."""
-        return (self.channels, self.pixels, *self.lower, *self.upper, *self.steps)
+        return (self.channels, self.pixels, WIDE_MODES.index(self.mode), *self.lower, *self.upper, *self.steps)
 
 
 def check_im2col(m: Im2colMap, writes: bool = False) -> None:
@@ -302,9 +319,14 @@ def check_im2col(m: Im2colMap, writes: bool = False) -> None:
             swizzle=m.swizzle,
             l2_promotion=m.l2,
             oob_fill=m.oob,
+            mode=m.mode,
         )
     except ArchError as e:
         raise AlgebraError(str(e)) from None
+    most = HALO.get(m.mode, 0)
+    if not 0 <= m.halo <= most:
+        where = f"mode {m.mode}" if m.mode else "a load without mode w or w_128"
+        raise AlgebraError(f"the halo is {m.halo}; {where} allows 0 to {most}")
     _check_group(m)
     if m.reduction:
         check_reduction(m.element, m.reduction)
@@ -386,11 +408,12 @@ def plan(atom: Attribute, coords: CoordTensorType, smem: MemRefType) -> list[Box
                 f"{pixels.mode}"
             )
         return found
-    found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.pixels), (1, 1))
+    found = _boxes(pixels, _numbered_pixels(tile), here, (pixels.channels, pixels.rows), (1, 1))
     if any(box.coords[1] for box in found):
+        halo = f" with a halo of {pixels.halo}" if pixels.halo else ""
         raise AlgebraError(
-            f"the tile is {payload_text(coords.layout)}; it must have {pixels.pixels} pixels, as in the "
-            "tensor map, because one instruction copies all of them"
+            f"the tile is {payload_text(coords.layout)}; it must have {pixels.rows} pixels, as in the "
+            f"tensor map{halo}, because one instruction copies all of them"
         )
     return [Box((box.coords[0], *[0] * (pixels.rank - 1)), box.offset) for box in found]
 
@@ -709,25 +732,30 @@ class Im2colAtomType(TensorMapAtomType[Im2colMap]):
 
     def takes(self, field: str, value: Attribute) -> bool:
         return (
-            self.takes_numbers(value, self.data.spatial) if field == "im2col_offsets" else super().takes(field, value)
+            self.takes_numbers(value, self.data.offsets) if field == "im2col_offsets" else super().takes(field, value)
         )
 
     def values(self) -> int:
-        return self.data.channels * self.data.pixels
+        return self.data.channels * self.data.rows
 
 
 @irdl_attr_definition
 class TmaLoadIm2colType(Im2colAtomType):
     """``!cute_nvgpu.atom.tma_load_im2col<T, channels = 64, pixels = 128, lower = (-1, -1), upper = (-1, -1) [,
-    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2]>``: im2col load
-    from global to shared memory. With ``cta_group = 2`` the bytes count at the mbarrier of the even block of the pair.
+    pixel_strides = (2, 2)] [, swizzle = 32|64|128] [, oob = nan] [, l2 = 0|64|256] [, cta_group = 2] [, mode = w|w_128]
+    [, halo = 2]>``: im2col load from global to shared memory. With ``cta_group = 2`` the bytes count at the mbarrier of
+    the even block of the pair.
+
+    Mode ``w`` loads pixels along W and N, and keeps the coordinates H and D; the corners and pixel strides of these are
+    0 and 1. ``halo`` more pixels follow the last one. Mode ``w_128`` loads 128 pixels, and a halo after each 32. Both
+    need a swizzle of 64 or 128 bytes. Their one offset is added to W and to both corners, at most 31.
 
     Fields: ``tma_bar`` (required), ``im2col_offsets``, ``multicast_mask``, ``cache_hint``, ``pred``.
     """
 
     name = "cute_nvgpu.atom.tma_load_im2col"
     LOADS = True
-    OPTIONAL = (*Im2colAtomType.OPTIONAL, "cta_group")
+    OPTIONAL = (*Im2colAtomType.OPTIONAL, "cta_group", "mode", "halo")
 
 
 @irdl_attr_definition

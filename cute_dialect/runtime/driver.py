@@ -268,9 +268,15 @@ class Driver:
     # ------------------------------------------------------------------------------------------------ tensor maps
 
     def encode_map(self, address: int, tensor_map: TensorMap) -> bytes:
-        """Return the 128 bytes of a tensor map for an array at ``address`` (driver 12.0 and later)."""
+        """Return the 128 bytes of a tensor map for an array at ``address``.
+
+        It needs driver 12.0 or later, and 12.8 for im2col maps along W.
+        """
         c, m = self._cuda, tensor_map
-        if m.pixels:
+        mode = (c.CUtensorMapIm2ColWideMode(m.wide - 1),) if m.wide else ()
+        if m.wide:
+            name, own = "cuTensorMapEncodeIm2colWide", (m.lower[0], m.upper[0], m.box[0], m.pixels)
+        elif m.pixels:
             name, own = "cuTensorMapEncodeIm2col", (list(m.lower), list(m.upper), m.box[0], m.pixels)
         else:
             name, own = "cuTensorMapEncodeTiled", ([c.cuuint32_t(n) for n in m.box],)
@@ -285,6 +291,7 @@ class Driver:
             *own,
             [c.cuuint32_t(n) for n in m.steps],
             c.CUtensorMapInterleave(m.interleave),
+            *mode,
             c.CUtensorMapSwizzle(m.swizzle),
             c.CUtensorMapL2promotion(m.l2),
             c.CUtensorMapFloatOOBfill(m.oob),

@@ -184,6 +184,7 @@ class TensorMap(NamedTuple):
         element, interleave, swizzle, l2, oob: codes of the driver.
         pixels: pixels per column for ``cuTensorMapEncodeIm2col``; 0 for a tiled map.
         lower, upper: corners of the im2col box.
+        wide: number of the mode in ``WIDE_MODES``, for ``cuTensorMapEncodeIm2colWide``; 0 for other maps.
     """
 
     address: Pointer
@@ -199,6 +200,7 @@ class TensorMap(NamedTuple):
     pixels: int = 0
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
+    wide: int = 0
 
 
 Value: TypeAlias = "int | float | Pointer | TensorMap | tuple[Value, ...] | None"
@@ -424,10 +426,23 @@ class _Evaluator:
 
     def im2col_map(self, given: list[Value], rank: int) -> TensorMap:
         parts = self.map_parts(given, map_sizes("im2col_map", rank))
-        pointer, (extents, strides, box, pixels, lower, upper, steps), codes = parts
+        pointer, (extents, strides, box, pixels, wide, lower, upper, steps), codes = parts
         element, interleave, swizzle, l2, oob = codes
         return TensorMap(
-            pointer, extents, strides, box, steps, element, interleave, swizzle, l2, oob, pixels[0], lower, upper
+            pointer,
+            extents,
+            strides,
+            box,
+            steps,
+            element,
+            interleave,
+            swizzle,
+            l2,
+            oob,
+            pixels[0],
+            lower,
+            upper,
+            wide[0],
         )
 
     def map_parts(self, given: list[Value], sizes: Sequence[int]) -> tuple[Pointer, list[tuple[int, ...]], list[int]]:
@@ -513,11 +528,11 @@ def map_sizes(name: str, rank: int) -> tuple[int, ...]:
     """Return the number of operands in each part of a tensor map of this rank.
 
     The operands lie between the pointer and the five codes.  Tiled: extents, strides, box, steps.  Im2col: extents,
-    strides, channels, pixels, lower corner, upper corner, steps.
+    strides, channels, pixels, mode, lower corner, upper corner, steps.
     """
     if name == "tensor_map":
         return rank, rank - 1, rank, rank
-    return rank, rank - 1, 1, 1, rank - 2, rank - 2, rank
+    return rank, rank - 1, 1, 1, 1, rank - 2, rank - 2, rank
 
 
 def launch_records(program: Program) -> list[dict[str, object]]:

@@ -21,6 +21,7 @@ from cute_dialect.arch.tensor_map_codes import (
     L2_PROMOTIONS,
     OOB_FILLS,
     SWIZZLES,
+    WIDE_MODES,
     unpack_of,
 )
 from cute_dialect.runtime.host_program import TensorMap
@@ -95,6 +96,7 @@ def _check_im2col(m: TensorMap, strides: Sequence[int], address: int) -> None:
         interleave=INTERLEAVES[m.interleave],
         l2_promotion=L2_PROMOTIONS[m.l2],
         oob_fill=OOB_FILLS[m.oob],
+        mode=WIDE_MODES[m.wide],
     )
 
 

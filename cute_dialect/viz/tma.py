@@ -99,7 +99,7 @@ def tma_box(x: Any) -> TmaBox:
         notes.insert(0, "columns of pixels (im2col): dimension 0 are channels, dimension 1 pixels")
         corners = f"base pixels from {m.lower} to {m.upper} of the tensor's corners"
         notes.insert(1, f"{corners}, steps of {m.pixel_strides or (1,) * len(m.lower)}, W first")
-        counts = (m.channels, m.pixels)
+        counts = (m.channels, m.rows)
         return _box(str(m.element), counts, counts, (1, 1), m.swizzle, 0, m.oob, m.l2, notes)
     return _box(str(m.element), m.box, m.counts, m.strides, m.swizzle, m.interleave, m.oob, m.l2, notes)
 

@@ -134,3 +134,32 @@ func.func @f(%a: !load, %p: !cute.ptr<i64, gmem>) {
   %b = cute_nvgpu.arch.tensor_map_at(%a, %p) : (!load, !cute.ptr<i64, gmem>) -> !load
   return
 }
+
+// -----
+
+// expected-error @below {{corners: expected 0 along all dimensions but W in mode w, got (-1, 0)}}
+func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, -1), upper = (0, 0), swizzle = 128, mode = w>)
+
+// -----
+
+// expected-error @below {{element strides: expected 1 along all dimensions but W in mode w, got (2, 1)}}
+func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1, 0), upper = (0, 0), pixel_strides = (2, 2), swizzle = 128, mode = w>)
+
+// -----
+
+// expected-error @below {{the halo is 2; a load without mode w or w_128 allows 0 to 0}}
+func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (0), halo = 2>)
+
+// -----
+
+// expected-error @below {{mode: expected w, w_128 or no mode, got tile}}
+func.func private @f(!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 128, lower = (-1), upper = (0), swizzle = 128, mode = tile>)
+
+// -----
+
+!load = !cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 16, lower = (0, 0), upper = (0, 0), swizzle = 128, mode = w, halo = 2>
+func.func @f(%m: !load, %x: !cute.coord_tensor<"(?,?,?,?)", "(64,16):(1@0,0)">, %s: !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(1,64)">) {
+  // expected-error @below {{'cute.copy' op the boxes of the tensor map do not fill the tile: dimension 1: expected 18 elements at stride 64 in shared memory, like the box (64, 18), got 16}}
+  cute.copy(%m, %x, %s) : (!load, !cute.coord_tensor<"(?,?,?,?)", "(64,16):(1@0,0)">, !cute.memref<f16, smem, align<1024>, S<3,4,3>, "(64,16):(1,64)">) -> ()
+  return
+}

@@ -51,6 +51,7 @@ class Copies:
         self.map = self.shared = self.bar = self.mask = self.predicate = self.size = self.source = -1
         self.coordinates: list[int] = []
         self.offsets: list[int] = []
+        self.wide = 0  # 1 for im2col::w, 2 for im2col::w::128, whose offsets are the halo and that along W
         self.columns = False  # True for im2col, whose boxes are columns of pixels
         self.by_row = False  # True for gather4 and scatter4, whose coordinates are a column and four rows
         self.is_pair = False  # True for cta_group::2, whose mbarrier may be in either block of the pair
@@ -163,6 +164,9 @@ def emit_tensor_load(op: Operation, k: Copies) -> None:
                 tm = _over_algebra(c.program.algebra, tm, lane)
             at = [operand(R, s, lane) for s in k.coordinates]
             offsets = [operand(R, s, lane) & 0xFFFF for s in k.offsets]
+            if k.wide or tm.wide:
+                tm = tm.with_halo(k.wide, offsets[0] if k.wide else 0)
+                del offsets[0]
             nbytes = tm.box_bytes
             address = operand(R, k.shared, lane)
             block, offset = shared_at(g, address, to, lane, nbytes, "TMA load into", 128, owner)
@@ -318,9 +322,8 @@ def _tensor_load(c: FnCompiler, op: Operation) -> None:
     k.is_pair = "cta_2" in str(attr_of(op, "group"))
     k.signals_leader = k.is_pair and clears_parity(op.operands[1 + sizes[1] + sizes[2]])
     mode = enum_word(attr_of(op, "mode")) or "tile"
-    if mode not in ("tile", "im2col", "tile_gather4"):
-        raise InterpError("unsupported", f"TMA mode {mode} is not supported; use tile, tile_gather4 or im2col")
     k.by_row = mode == "tile_gather4"
+    k.wide = ("", "im2col_w", "im2col_w_128").index(mode) if mode.startswith("im2col_w") else 0
     emit_tensor_load(op, k)
 
 
@@ -767,6 +770,7 @@ def _bulk_tensor(text: Text, s: Statement) -> None:
     rest = list(s.operands[3:])
     k.is_pair = "cta_group::2" in s.opcode
     k.by_row = ".tile::gather4" in s.opcode
+    k.wide = 2 if ".im2col::w::128" in s.opcode else 1 if ".im2col::w" in s.opcode else 0
     bar = re.fullmatch(r"\[\s*\$(\d+)\s*\]", s.operands[2])
     k.signals_leader = k.is_pair and bar is not None and clears_parity(text.op.operands[int(bar[1]) - text.outputs])
     if "im2col" in s.opcode:

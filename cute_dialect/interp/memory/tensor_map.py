@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cute_dialect.arch.tensor_map_codes import WIDE_MODES, column_rows
 from cute_dialect.interp.errors import Fault
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class TensorMap:
     - box: elements per dimension that one copy covers; element_strides: every n-th of them is copied
     - swizzle: 0, 32, 64 or 128 bytes; oob_fill: "zero" or "nan"
     - pixels, lower, upper: for im2col, with `box` = (channels,). The corners of the box of base pixels, W first
+    - wide: for im2col along W only, 1, or 2 for 128 pixels with a halo after each 32; else 0
+    - halo: pixels that such a copy adds. The instruction selects this; the 128 bytes do not contain it
     - unpack: 16 for loads that place 16 elements of 4 or 6 bits in 16 bytes of shared memory, else 0
     - by_row: True for a copy of mode gather4 or scatter4, whose coordinates are a column and four rows. The instruction
       selects this; the 128 bytes do not contain it
@@ -137,6 +140,8 @@ class TensorMap:
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
     unpack: int = 0
+    wide: int = 0
+    halo: int = 0
     by_row: bool = False
     address: int = 0
     pointer: Pointer | None = None
@@ -163,6 +168,7 @@ class TensorMap:
             tuple(getattr(spec, "lower", ())),
             tuple(getattr(spec, "upper", ())),
             getattr(spec, "unpack", 0),
+            WIDE_MODES.index(getattr(spec, "mode", "")),
             pointer=pointer,
             name=name,
         )
@@ -206,6 +212,21 @@ class TensorMap:
         bits = _PACKED.get(self.element)
         return elements if bits is None else elements * bits // 8
 
+    def with_halo(self, wide: int, halo: int) -> TensorMap:
+        """Return the map of a copy of a wide mode with a halo. Raises Fault unless the map has this mode."""
+        mode = WIDE_MODES[wide]
+        if self.wide != wide:
+            raise Fault("tma", f"a load of mode im2col {mode or 'without w'} needs a tensor map of this mode")
+        most = {"w": 511, "w_128": 31}[mode]
+        if halo > most:
+            raise Fault("tma", f"the halo of mode im2col {mode} is {halo}; it must be 0 to {most}")
+        return replace(self, halo=halo)
+
+    @property
+    def rows(self) -> int:
+        """Pixels of an im2col copy, with the halo."""
+        return column_rows(self.pixels, WIDE_MODES[self.wide], self.halo)
+
     @property
     def in_lines(self) -> bool:
         """True if a copy has one region per line of shared memory: a pixel of im2col, or a row by index."""
@@ -215,7 +236,7 @@ class TensorMap:
     def counts(self) -> tuple[int, ...]:
         """Elements, or bytes of 4-bit or 6-bit elements, that one copy moves along each dimension, innermost first."""
         if self.pixels:
-            return (self.box[0], self.pixels)
+            return (self.box[0], self.rows)
         if self.by_row:
             return (self.moved(self.box[0]), ROWS)
         first, *others = self.box
@@ -253,7 +274,7 @@ class TensorMap:
             bool(self.pixels),
             bool(self.element_strides),
             self.unpack,
-            0,
+            self.wide,
         )
         raw += _EXTENTS.pack(*(*[e - 1 for e in self.extents], *pad)[:5]) + bytes(4)
         raw += _STRIDES.pack(*(*self.strides, *pad)[:4])
@@ -265,7 +286,7 @@ class TensorMap:
     @staticmethod
     def decode(raw: bytes) -> TensorMap:
         """Return the map encoded in 128 bytes. Raises ValueError if `encode` did not produce them."""
-        magic, address, element, rank, swizzle, nan, im2col, strided, unpack, _ = _HEAD.unpack_from(raw)
+        magic, address, element, rank, swizzle, nan, im2col, strided, unpack, wide = _HEAD.unpack_from(raw)
         if magic != MAGIC or not 1 <= rank <= 5 or element >= len(ELEMENTS) or swizzle > 3:
             raise ValueError("the 128 bytes are not a tensor map")
         extents = tuple([e + 1 for e in _EXTENTS.unpack_from(raw, 24)[:rank]])
@@ -285,6 +306,7 @@ class TensorMap:
             corners[:spatial],
             corners[3 : 3 + spatial],
             unpack,
+            wide,
             address=address,
         )
 
@@ -323,6 +345,8 @@ class TensorMap:
         Each is shifted by the offsets.
         """
         spatial = self.rank - 2
+        if self.wide:
+            return self._wide_columns(coordinates, offsets)
         if len(offsets) != spatial:
             raise Fault("tma", f"the copy has {len(offsets)} im2col offsets; this tensor map needs {spatial}")
         low = [self.lower[i] for i in range(spatial)]
@@ -342,6 +366,37 @@ class TensorMap:
                 if at[i] <= high[i]:
                     break
                 at[i] = low[i]
+        return out
+
+    def _wide_columns(self, coordinates: Sequence[int], offsets: Sequence[int]) -> list[Region]:
+        """Return the regions of pixels along W, then N, with the halo; see `arch.tensor_map_codes.column_rows`."""
+        if len(offsets) != 1:
+            raise Fault("tma", f"the copy has {len(offsets)} im2col offsets; a map of a wide mode needs 1, along W")
+        shift = int(offsets[0])
+        if shift > 31:
+            raise Fault("tma", f"the offset of an im2col load along W is {shift}; it must be 0 to 31")
+        first, step = int(coordinates[1]) + shift, self.steps[1]
+        low, high = self.lower[0] + shift, self.extents[1] - 1 + self.upper[0] + shift
+        if first > high:
+            raise Fault(
+                "tma", f"the first pixel of the load is at {first} along W, right of the box, which ends at {high}"
+            )
+        per_row = (high - low) // step + 1  # pixels of a row of the box after the first row
+        ahead = (high - first) // step + 1  # pixels of the first row
+        kept = [(int(c), 1, 1) for c in coordinates[2:-1]]
+        group = 32 if WIDE_MODES[self.wide] == "w_128" else self.pixels
+        out: list[Region] = []
+        for start in range(0, self.pixels, group):
+            for p in range(start, start + group + self.halo):
+                row, column = divmod(p - ahead, per_row) if p >= ahead else (-1, p)
+                w = first + column * step if row < 0 else low + column * step
+                spans = (
+                    (int(coordinates[0]), self.box[0], 1),
+                    (w, 1, 1),
+                    *kept,
+                    (int(coordinates[-1]) + row + 1, 1, 1),
+                )
+                out.append(Region(spans, len(out)))
         return out
 
     def _window(self, region: Region, buf: Buffer, stored: bool = False) -> tuple[tuple[slice, ...], Array] | None:

@@ -517,11 +517,16 @@ class Im2colOp(TmaOp):
 def make_im2col_tma_atom(
     op: Im2colOp, gmem_tensor: Tensor, *, channels: int, pixels: int, lower: Sequence[int], upper: Sequence[int],
     pixel_strides: Sequence[int] | None = None, swizzle: int = 0, oob: str = "zero", l2_promotion: int = 128,
+    halo: int = 0,
 ) -> CopyAtom:  # fmt: skip
     """Create the im2col TMA atom of an image (C, W, …, N) with contiguous C. Called on the host.
 
     For a filter of S taps along W with padding p and dilation d, ``lower`` is -p and ``upper`` is p - (S - 1) * d. A
     copy for tap s sets ``atom.set("im2col_offsets", (s * d, …))``.
+
+    An atom of ``CopyBulkTensorIm2colWG2SOp`` loads pixels along W and N, and keeps the coordinates H and D. Corners and
+    strides are those along W. Its tiles have ``pixels + halo`` pixels. ``CopyBulkTensorIm2colW128G2SOp`` loads 128
+    pixels, with a halo after each 32. A copy sets one offset, that along W.
 
     Args:
         op: an im2col TMA descriptor.
@@ -534,6 +539,7 @@ def make_im2col_tma_atom(
         swizzle: the swizzle width of the rows in shared memory, in bytes.
         oob: fill value for out-of-bounds elements.
         l2_promotion: L2 promotion size in bytes.
+        halo: pixels that a load along W adds: 0 to 511 after the last one, or 0 to 31 after each 32.
     """
     what = f"make_im2col_tma_atom({getattr(op, 'name', op)})"
     if not isinstance(op, Im2colOp):
@@ -544,10 +550,18 @@ def make_im2col_tma_atom(
     words: list[str] = [str(image.type.data.ptr.element)]
     words += [reduction] if (reduction := getattr(op, "reduction_kind", "")) else []
     words += [f"channels = {int(channels)}", f"pixels = {int(pixels)}"]
-    for name, numbers in (("lower", lower), ("upper", upper), ("pixel_strides", pixel_strides)):
+    wide = getattr(op, "wide", "")
+    for name, numbers, other in (("lower", lower, 0), ("upper", upper, 0), ("pixel_strides", pixel_strides, 1)):
         if numbers is not None:
-            words.append(f"{name} = ({', '.join(str(int(n)) for n in numbers)})")
-    given = (("swizzle", swizzle, 0), ("oob", oob, "zero"), ("l2", l2_promotion, 128))
+            rest = [other] * (len(source.shape) - 2 - len(numbers)) if wide else []
+            words.append(f"{name} = ({', '.join(str(int(n)) for n in [*numbers, *rest])})")
+    given = (
+        ("swizzle", swizzle, 0),
+        ("oob", oob, "zero"),
+        ("l2", l2_promotion, 128),
+        ("mode", wide, ""),
+        ("halo", halo, 0),
+    )
     words += [f"{name} = {value}" for name, value, usual in given if value != usual]
     type = parsed_atom(f"!cute_nvgpu.atom.tma_{op.direction}_im2col<{', '.join(words)}>", what)
     made = tracer.op(f"cute_nvgpu.make_tma_{op.direction}_im2col", [image], [type])
@@ -563,11 +577,11 @@ def prefetch_columns(atom: CopyAtom, coords: Any, what: str) -> None:
     kind: Any = atom.type
     if coords.is_memory or not kind.LOADS:
         raise KernelTypeError("F254", f"{what}: needs an im2col load and a coordinate tensor, got {coords!r}")
-    moved = kind.data.channels * kind.data.pixels
+    moved = kind.data.channels * kind.data.rows
     if size(coords.shape_payload) != moved:
         raise KernelTypeError(
             "F254", f"{what}: the coordinates must cover one instruction ({moved} elements), got {coords!r}"
         )
-    offsets = dict(atom.state).get("im2col_offsets", (0,) * kind.data.spatial)
+    offsets = dict(atom.state).get("im2col_offsets", (0,) * kind.data.offsets)
     where = [*[Int32(x).ssa for x in coords.iterator], *[Int16(x).ssa for x in offsets]]
     in_kernel(what).op("cute_nvgpu.arch.tma_prefetch_im2col", [atom.ssa, *where])

@@ -52,6 +52,8 @@ __all__ = [
     "CopyBulkS2GOp",
     "CopyBulkTensorIm2colG2SOp",
     "CopyBulkTensorIm2colS2GOp",
+    "CopyBulkTensorIm2colW128G2SOp",
+    "CopyBulkTensorIm2colWG2SOp",
     "CopyBulkTensorTileG2SMulticastOp",
     "CopyBulkTensorTileG2SOp",
     "CopyBulkTensorTileGather4G2SOp",
@@ -183,6 +185,28 @@ class CopyBulkTensorIm2colG2SOp(Im2colOp):
 
     direction: ClassVar[str] = "load"
     needs_barrier: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorIm2colWG2SOp(Im2colOp):
+    """TMA load of pixels along W and N of a global image, and of a halo after them, completed on an mbarrier.
+
+    The rows H and D are those of the coordinates. ``im2col_offsets`` is one offset along W, from 0 to 31.
+    """
+
+    chip: ClassVar[str] = TCGEN05
+    direction: ClassVar[str] = "load"
+    needs_barrier: ClassVar[bool] = True
+    wide: ClassVar[str] = "w"
+
+
+@dataclass(frozen=True)
+class CopyBulkTensorIm2colW128G2SOp(CopyBulkTensorIm2colWG2SOp):
+    """TMA load of 128 pixels along W and N of a global image, with a halo after each 32; see
+    :class:`CopyBulkTensorIm2colWG2SOp`.
+    """
+
+    wide: ClassVar[str] = "w_128"
 
 
 @dataclass(frozen=True)

@@ -163,10 +163,10 @@ class _Writer:
         numbers = [self._scalar(v) for v in given[1:]]
         parts = ["extents", "strides", "box", "steps"]
         if name == "im2col_map":
-            parts = ["extents", "strides", "box", "pixels", "lower", "upper", "steps"]
+            parts = ["extents", "strides", "box", "pixels", "wide", "lower", "upper", "steps"]
         for part, size in zip(parts, host_program.map_sizes(name, rank)):
             for i, n in enumerate(numbers[:size]):
-                f.line(f"{made.text}.{part}{'' if part == 'pixels' else f'[{i}]'} = {n};")
+                f.line(f"{made.text}.{part}{'' if part in ('pixels', 'wide') else f'[{i}]'} = {n};")
             del numbers[:size]
         for i, (code, (what, known)) in enumerate(zip(numbers, host_program.MAP_CODES)):
             if not code.isdecimal() or int(code) not in known:

@@ -40,11 +40,12 @@ struct cute_plan {
     struct cute_launch launches[CUTE_LAUNCHES];
 };
 
-/* Description of a tensor map, innermost dimension first; with pixels, for cuTensorMapEncodeIm2col. */
+/* Description of a tensor map, innermost dimension first; with pixels, for cuTensorMapEncodeIm2col, or with wide = 1 or
+   2 for cuTensorMapEncodeIm2colWide. */
 struct cute_map {
     int rank;
     uint64_t address;
-    int64_t extents[5], strides[4], box[5], steps[5], lower[3], upper[3], pixels, codes[5];
+    int64_t extents[5], strides[4], box[5], steps[5], lower[3], upper[3], pixels, wide, codes[5];
 };
 
 CUTE_LOCAL int cute_fits(cute_wide value, int width) {
@@ -212,7 +213,19 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
         lower[i] = (int)map->lower[i];
         upper[i] = (int)map->upper[i];
     }
-    if (map->pixels)
+    if (map->pixels && map->wide) {
+#if CUDA_VERSION >= 12080
+        code = cuTensorMapEncodeIm2colWide(&made, (CUtensorMapDataType)map->codes[0], (cuuint32_t)map->rank,
+                                           (void *)map->address, extents, strides, lower[0], upper[0],
+                                           (cuuint32_t)map->box[0], (cuuint32_t)map->pixels, steps,
+                                           (CUtensorMapInterleave)map->codes[1],
+                                           (CUtensorMapIm2ColWideMode)(map->wide - 1),
+                                           (CUtensorMapSwizzle)map->codes[2], (CUtensorMapL2promotion)map->codes[3],
+                                           (CUtensorMapFloatOOBfill)map->codes[4]);
+#else
+        code = CUDA_ERROR_NOT_SUPPORTED;
+#endif
+    } else if (map->pixels)
         code = cuTensorMapEncodeIm2col(&made, (CUtensorMapDataType)map->codes[0], (cuuint32_t)map->rank,
                                        (void *)map->address, extents, strides, lower, upper, (cuuint32_t)map->box[0],
                                        (cuuint32_t)map->pixels, steps, (CUtensorMapInterleave)map->codes[1],

@@ -63,7 +63,7 @@ class Im2colDriver(Driver):
     """A driver without a GPU that records its calls."""
 
     def __init__(self) -> None:
-        codes = ("DataType", "Interleave", "Swizzle", "L2promotion", "FloatOOBfill")
+        codes = ("DataType", "Interleave", "Swizzle", "L2promotion", "FloatOOBfill", "Im2ColWideMode")
         numbers = {"cuuint32_t": int, "cuuint64_t": int, **{f"CUtensorMap{name}": int for name in codes}}
         self._cuda = SimpleNamespace(**numbers)
         self.asked: list[tuple[object, ...]] = []
@@ -81,6 +81,9 @@ def test_arguments_of_the_driver() -> None:
     box = ([-1, -1], [-1, -1], 64, 16, [1, 1, 1, 1])
     assert gpu.asked == [("cuTensorMapEncodeIm2col", ELEMENT_CODES["f16"], *array, *box, 0, 3, 2, 0)]
     assert gpu.encode_map(0, MAP) == b"".join(i.to_bytes(8, "little") for i in range(16))
+    gpu.encode_map(4096, MAP._replace(wide=2, pixels=128, upper=(0, 0)))
+    box = (-1, 0, 64, 128, [1, 1, 1, 1])
+    assert gpu.asked[-1] == ("cuTensorMapEncodeIm2colWide", ELEMENT_CODES["f16"], *array, *box, 0, 1, 3, 2, 0)
     gpu.encode_map(4096, MAP._replace(pixels=0, box=(64, 4, 2, 1)))
     assert gpu.asked[-1] == (
         "cuTensorMapEncodeTiled", ELEMENT_CODES["f16"], *array, [64, 4, 2, 1], [1, 1, 1, 1], 0, 3, 2, 0,
@@ -94,6 +97,8 @@ def test_arguments_of_the_driver() -> None:
         ({"strides": (120, 896, 5376)}, 4096, "expected a stride that is a positive multiple of 16 bytes, got 120"),
         ({"pixels": 2000}, 4096, "pixels"),
         ({"lower": (-200, -1)}, 4096, "lower corner"),
+        ({"wide": 1, "swizzle": 0}, 4096, "swizzle of mode w: expected one of 64, 128, got 0"),
+        ({"wide": 1}, 4096, r"corners: expected 0 along all dimensions but W in mode w, got \(-1, -1\)"),
     ],
 )
 def test_the_launcher_refuses(changes: dict[str, object], address: int, message: str) -> None:
