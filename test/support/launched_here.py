@@ -19,6 +19,7 @@ from cute_dialect.op.execute.launcher import Launcher, WorkspaceKernel
 from cute_dialect.op.functions import conv as functions
 from cute_dialect.op.functions import gemm, scaled
 from cute_dialect.op.functions import gemm as layers
+from cute_dialect.op.select.gemm_dispatch import Target
 from cute_dialect.runtime.arrays import view_of
 
 GPU = ("NVIDIA H200", 132)
@@ -70,6 +71,12 @@ class Seen:
         self.works, self.capability = works, capability
         self.names: list[str] = []
 
+    @property
+    def target(self) -> Target:
+        """Return the target of GEMMs on the GPU."""
+        major, minor = self.capability
+        return Target(*GPU) if self.capability == (9, 0) else Target("a GPU", 148, chip=10 * major + minor)
+
     def run(self, kernel: Any, given: Any) -> None:
         if self.works:
             kernel(*given, device="cpu", checks=())
@@ -82,6 +89,7 @@ def here(seen: Seen) -> Iterator[Seen]:
     def moved(kernel: Any) -> Any:
         """Return the kernel, with its workspace and calling convention, as one that runs in the interpreter."""
         if isinstance(kernel, Launcher):
+            seen.names.append(kernel.recipe.name)
             return Launcher(moved(kernel.kernel), kernel.recipe)
         if isinstance(kernel, WorkspaceKernel):
             return WorkspaceKernel(moved(kernel.kernel), kernel.share)
@@ -100,8 +108,8 @@ def here(seen: Seen) -> Iterator[Seen]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(arrays, "_check_place", lambda *_: None))
-        for module in (compute, products):
-            stack.enter_context(patch.object(module, "gpu_of", lambda _: GPU))
+        stack.enter_context(patch.object(compute, "gpu_of", lambda _: GPU))
+        stack.enter_context(patch.object(products, "target_of", lambda _: seen.target))
         stack.enter_context(patch.object(RowCall, "check_gpu", lambda self: None))
         stack.enter_context(patch.object(RowCall, "capability", lambda self: seen.capability))
         stack.enter_context(patch.object(RowCall, "module", lambda self, kernel: Rows(kernel, seen)))

@@ -10,6 +10,7 @@ and are added in order.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -44,7 +45,7 @@ from cute_dialect.op.execute.pointer_arrays import joined, one_view
 from cute_dialect.op.execute.tma_copies import pads, with_padding
 from cute_dialect.op.problems.gemm import GemmProblem, check_gemm
 from cute_dialect.op.problems.operands import Operands, check_overlap, check_product, matrix
-from cute_dialect.op.select.backends import backend_of
+from cute_dialect.op.select.backends import GEMM_CCS, backend_of
 from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.descriptions import ALONE, Split
 from cute_dialect.op.select.gemm_dispatch import (
@@ -54,11 +55,11 @@ from cute_dialect.op.select.gemm_dispatch import (
     Plan,
     SlicesKernel,
     Target,
-    gpu_of,
     here,
-    make_plan,
+    target_of,
 )
 from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.other_dispatch import plan_on
 from cute_dialect.op.signature_types import Interpreted
 from cute_dialect.runtime.arrays import ArrayView, view_of
 
@@ -131,7 +132,7 @@ def _product(
     sums_of, shape, kind, element, arithmetic, _ = checked
     if "out" in views:
         check_overlap(name, views)
-    gpu, sms = here() if call.where.cpu else gpu_of(call.where.gpu)
+    target = _target(call)._replace(wanted=call.wanted, owned=call.owned)
     result = arrays.get("out")
     if result is None:
         result = library.empty(name, shape, element, arrays["a"])
@@ -162,7 +163,7 @@ def _product(
     if c is not None and extras.beta != 0.0:
         views["c"] = expanded(c, shape)
     graph = None if found is None else found.graph
-    plan, is_stored = make_plan(name, checked, views, Target(gpu, sms, call.wanted, call.owned), graph, own)
+    plan, is_stored = plan_on(name, checked, views, target, graph, own)
     copy: ArrayView | None = None
     if own is not None and own.plain is None:
         if is_stored:
@@ -192,6 +193,16 @@ def _product(
         view = traced.views["D"]
         result[...] = as_array(library.native(copy), view, shape)
     return _returned(found, result)
+
+
+def _target(call: _Call) -> Target:
+    """Return the GPU of a call.  On the interpreter, the name of a kernel may select another one than sm_90."""
+    if not call.where.cpu:
+        return target_of(call.where.gpu)
+    kernel = call.wanted.kernel
+    named = re.search(r"-sm_?(\d+)a?\b", kernel) if isinstance(kernel, str) else None
+    chip = 0 if named is None else int(named[1])
+    return Target(*here(), chip=chip if chip in GEMM_CCS else 0)
 
 
 def _widens(views: Mapping[str, ArrayView], extras: LinearCombination, dtype: object) -> bool:
@@ -249,7 +260,8 @@ def _launch(
         a, b = one_matrix(a), one_matrix(b)
     along = (int(plan.problem.major_a == "k"), int(plan.problem.major_b == "n"))
     wanted = {n: (t, mode) for n, t, mode in (("a", a, along[0]), ("b", b, along[1])) if n in plan.copied}
-    to_pad = {n: t for n, t in wanted.items() if pads(*t)}
+    # The kernel that pads is compiled for the default chip.
+    to_pad = {n: t for n, t in wanted.items() if pads(*t) and not plan.chip}
     made = {n: copied(library, *t) for n, t in wanted.items() if n not in to_pad}
     if to_pad:
         made |= with_padding(library, to_pad, partial(_tell, call), _options(call), call.where.cpu)

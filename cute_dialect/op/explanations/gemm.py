@@ -17,7 +17,7 @@ adds fields, and the lines that only it has::
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, cast
 
@@ -27,7 +27,8 @@ from cute_dialect.kernels.gemm.grouped_sm100 import GroupedSm100Config
 from cute_dialect.kernels.gemm.mma_sync import WarpConfig
 from cute_dialect.kernels.gemm.pointer_array import ListedConfig
 from cute_dialect.kernels.gemm.simt import ExactConfig
-from cute_dialect.kernels.gemm.sm100 import COLUMNS
+from cute_dialect.kernels.gemm.sm100 import COLUMNS, Sm100Config
+from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.kernels.gemm.split_tf32 import PartsConfig
 from cute_dialect.op.arrays.dtypes import element_name, is_of_torch
 from cute_dialect.op.arrays.operand_views import Matrix
@@ -38,6 +39,7 @@ from cute_dialect.op.execute.kernels import name_of
 from cute_dialect.op.problems.grouped import GROUPS, GroupedArguments, Shapes, shapes_of
 from cute_dialect.op.problems.operands import matrix
 from cute_dialect.op.select import kernel_choice as tables
+from cute_dialect.op.select.backends import MMA_SYNC, Backend
 from cute_dialect.op.select.candidates import blocks
 from cute_dialect.op.select.configurations import Configured
 from cute_dialect.op.select.cost_model import NO_WORK, Work, costs_of, has_costs, predict, ranked, work_of
@@ -52,6 +54,7 @@ from cute_dialect.op.select.grouped import (
     size_of,
 )
 from cute_dialect.op.select.kernel_choice import Choice, Problem
+from cute_dialect.op.select.sm100_model import lines_of
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, view_of
 
 Line = tuple[str, str]
@@ -288,6 +291,34 @@ def explain_plan(
         folded=plan.folded, by_torch=plan.by_torch, parts=plan.splitters, work=work,
         epilogue=whole - predict(plain, p, costs),
     )  # fmt: skip
+
+
+def on_chip(
+    found: GemmExplanation, kernel: Configured, problem: Problem, work: Work, backend: Backend, why: str = ""
+) -> GemmExplanation:
+    """Return the explanation of a kernel for a chip without measured costs, with its static bounds.
+
+    Args:
+        found: the explanation.
+        kernel: the kernel.
+        problem: the problem that it computes; its slices along K are a batch.
+        work: work of its epilogue.
+        backend: kernels of the chip.
+        why: the reason for the kernel, if it is not the operands.
+    """
+    status = f"a kernel for sm_{MMA_SYNC.chip} and later, never run on sm_{backend.chip}"
+    found = replace(found, bound=0.0, status=status)
+    if not isinstance(kernel, Sm100Config | Sm120Config):
+        return found
+    m, n = kernel.tile
+    grid = -(-problem.m // m) * -(-problem.n // n) * problem.matrices
+    if isinstance(kernel, Sm100Config):
+        budgets = f", {kernel.columns} of {COLUMNS} columns of tensor memory, up to 255 registers"
+        at_once = kernel.processors // kernel.blocks
+        grid = -(-grid // -(-grid // at_once)) * kernel.blocks  # the fewest blocks that need no more waves
+        found = replace(found, budgets=budgets, bounds=lines_of(kernel, problem, work))
+    why = why or "TMA can read both operands"
+    return replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
 
 
 def _in_parts(config: Configured) -> str:

@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cute_dialect.kernels.epilogue.activations import Spelled, spelled
-from cute_dialect.kernels.epilogue.combination import Hook
+from cute_dialect.kernels.epilogue.combination import Epilogue, Hook
 from cute_dialect.op.arrays.dtypes import FAST, OPERANDS, element_name, result_of, tf32_allowed
 from cute_dialect.op.arrays.library import aligned_strides
 from cute_dialect.op.epilogue.bind import alone, arranged, bound, described, in_place_of, traced_of
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor, Traced
 from cute_dialect.op.errors import ArgumentError, DtypeError, OpError, ShapeError, UnsupportedError
+from cute_dialect.op.execute.kernels import Variant
 from cute_dialect.op.explanations.all_reduce import explain_all_reduce
 from cute_dialect.op.explanations.attention import explain_attention, explain_backward, explain_flex
 from cute_dialect.op.explanations.conv import explain_convolution
@@ -40,6 +41,7 @@ from cute_dialect.op.explanations.gemm import (
     explain_grouped,
     explain_plan,
     is_of_torch,
+    on_chip,
 )
 from cute_dialect.op.explanations.mla import explain_latent
 from cute_dialect.op.explanations.packed_weights import explain_mm_packed, explain_mm_sparse
@@ -63,7 +65,6 @@ from cute_dialect.op.functions.gemm_array import explained_array
 from cute_dialect.op.functions.grouped import explained_lists, grouped_mm
 from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
-from cute_dialect.op.functions.other_gpus import explain_elsewhere
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
 from cute_dialect.op.functions.routing import combine, dispatch, route
@@ -79,11 +80,21 @@ from cute_dialect.op.problems.operands import check_product, matrix
 from cute_dialect.op.problems.rows import FUNCTIONS, LOSS, MAPS, NORMS
 from cute_dialect.op.problems.scaled import check_scaled, scales_epilogue
 from cute_dialect.op.select import gemm_dispatch
-from cute_dialect.op.select.backends import UNMEASURED, WGMMA, backend_of, capability_named, unknown_gpu
-from cute_dialect.op.select.cost_model import has_costs
-from cute_dialect.op.select.gemm_dispatch import Target, by_rows, make_plan
+from cute_dialect.op.select.backends import (
+    GEMM_CCS,
+    MMA_SYNC,
+    UNMEASURED,
+    WGMMA,
+    backend_of,
+    capability_named,
+    unknown_gpu,
+    unmeasured,
+)
+from cute_dialect.op.select.cost_model import has_costs, work_of
+from cute_dialect.op.select.gemm_dispatch import Target, by_rows
 from cute_dialect.op.select.grouped import Sm100Groups
 from cute_dialect.op.select.kernel_choice import table_path
+from cute_dialect.op.select.other_dispatch import plan_on, why_chosen
 from cute_dialect.runtime.arrays import ArrayView, NotAnArray, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -141,7 +152,7 @@ def explain(
         element: type of operands that are given as shapes.
         gpu: name of a known GPU such as "NVIDIA B200", or of a GPU with measurements of your own; default: the current
             one, or an H200 if there is none. With scales of blocks of 32 or 16 it selects the kernel, by default of
-            sm_120 if there is no GPU. ``mm`` and ``bmm`` on GPUs without wgmma are explained as a plan of ``op.Gemm``.
+            sm_120 if there is no GPU.
         others: number of further candidates to list.
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
@@ -375,10 +386,9 @@ def _explained_gemm(
             "explain does not support empty matrices"
         )
     capability = capability_named(gpu)
-    if capability is not None and not WGMMA.runs_on(capability):
-        if name == "scaled_mm" or traced is not None or hook is not None:
-            WGMMA.check_gpu(capability, name)
-        return explain_elsewhere(name, views, checked, activation, gpu, others, capability)
+    chip = 0 if capability is None or WGMMA.runs_on(capability) else 10 * capability[0] + capability[1]
+    if capability is not None and chip and chip not in GEMM_CCS:
+        WGMMA.check_gpu(capability, name)
     if out is None:
         views["out"] = example_view(name, "out", shape, result)
     graph, own = None, None
@@ -397,11 +407,19 @@ def _explained_gemm(
     if math in FAST:  # The call multiplies copies.
         views |= {n: _copied(views[n], FAST[math]) for n in ("a", "b")}
     try:
-        plan, _ = make_plan(name, checked, views, Target(gpu, sms), graph, own)
+        plan, _ = plan_on(name, checked, views, Target(gpu, sms, chip=chip), graph, own)
     except OpError as e:
         raise e if str(e).startswith(f"{name}: ") else type(e)(f"{name}: {e}") from None
     plan = plan._replace(folded=plan.folded and matrices["out"].matrices > 1)
-    return explain_plan(name, plan, gpu, sms, matrices, others)
+    if not chip:
+        return explain_plan(name, plan, gpu, sms, matrices, others)
+    kernel = Variant(plan.kernel, Epilogue() if plan.by_torch else plan.epilogue or Epilogue(), plan.flipped, plan.chip)
+    why, backend = why_chosen(plan, chip), unmeasured(chip)
+    found = explain_plan(name, plan, gpu, sms, matrices, others, why=why, kernel=kernel.name)
+    if backend is None:
+        status = f"a kernel for sm_{MMA_SYNC.chip} and later, without measured times on sm_{chip}"
+        return replace(found, bound=0.0, status=status)
+    return on_chip(found, plan.kernel, plan.problem, work_of(kernel.epilogue, checked.result), backend, why)
 
 
 def _check_gpu_name(gpu: str) -> None:

@@ -60,7 +60,7 @@ def mm(
 ) -> Array:
     """Return ``activation(alpha * a @ b + beta * c + bias)``.
 
-    The GEMM runs on a Hopper GPU or on the interpreter.  Operands are f16, bf16, f32, f64, 8-bit floats or 8-bit
+    The GEMM runs on a GPU since sm_80 or on the interpreter.  Operands are f16, bf16, f32, f64, 8-bit floats or 8-bit
     integers.  The epilogue is computed in f32 from the accumulator and rounded once, to nearest even; 8-bit types and
     integers saturate.  Integer results are exact, also if integers are added to them.  If ``beta`` is 0, ``c`` is not
     read; if ``alpha`` is 0, ``a`` and ``b`` are not multiplied.
@@ -90,7 +90,8 @@ def mm(
             for two-level accumulation of other floats.
         accumulator: type of the accumulator.
         kernel: a ``Choice``, a kernel name as reported by :func:`cute_dialect.op.explain`, or a
-            ``TileDescription``; default: chosen by the cost model.
+            ``TileDescription``; default: chosen by the cost model.  On the interpreter, the name may be that of a
+            kernel for another GPU.
         split_k: number of split-K slices; default: chosen by the cost model.
         device: ``"cpu"`` for the interpreter, with numpy arrays and CPU tensors, or a GPU number for numpy arrays.
         stream: a stream of torch, cupy or cuda-python; default: the library's current stream.

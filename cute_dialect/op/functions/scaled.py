@@ -21,7 +21,7 @@ from cute_dialect.op.arrays.operand_views import Matrix
 from cute_dialect.op.epilogue.bind import bound, described
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import FakeTensor
-from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
+from cute_dialect.op.errors import DtypeError, OpError, ShapeError, UnsupportedError, renamed
 from cute_dialect.op.execute.call_cache import KnownCalls, key_and_arrays
 from cute_dialect.op.execute.gemm import product
 from cute_dialect.op.execute.grouped import SCHEDULES, computed
@@ -138,7 +138,10 @@ def _scaled(
     args = {"scale_a": scale_a, "scale_b": scale_b, "bias": bias, "scale_out": scale_out}
     traced, args = scales_epilogue((a.shape[0], b.shape[1]), args)
     math = "default" if fast else "promote"
-    return mm(a, b, out, epilogue=traced, args=args, dtype=dtype, math=math, device=device, stream=stream, **run)
+    try:
+        return mm(a, b, out, epilogue=traced, args=args, dtype=dtype, math=math, device=device, stream=stream, **run)
+    except OpError as e:
+        raise renamed(e, "scaled_mm", "mm") from None
 
 
 def scaled_kernel(

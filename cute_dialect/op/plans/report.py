@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cute_dialect.kernels.conv.config import WGRAD
 from cute_dialect.kernels.epilogue.combination import Epilogue
-from cute_dialect.kernels.gemm.sm100 import COLUMNS, Sm100Config
-from cute_dialect.kernels.gemm.sm120 import Sm120Config
 from cute_dialect.op.arrays.dtypes import SIZES
 from cute_dialect.op.arrays.operand_views import Matrix, channels_first, is_batch, last, strides_of, views_last
 from cute_dialect.op.conv.choice import chosen_with_time
@@ -23,7 +21,7 @@ from cute_dialect.op.execute.arguments import apart
 from cute_dialect.op.execute.gemm import parts_of
 from cute_dialect.op.execute.kernels import splitting
 from cute_dialect.op.explanations.conv import ConvExplanation
-from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_plan
+from cute_dialect.op.explanations.gemm import Explanation, GemmExplanation, Line, explain_plan, on_chip
 from cute_dialect.op.problems.conv import ConvOptions, planned_geometry
 from cute_dialect.op.problems.operands import Operands, Type, fits_results, laid, product_shape, read
 from cute_dialect.op.problems.pointer_arrays import as_batch, extents_of, is_several, products_of, sizes_of, tiles_of
@@ -37,7 +35,6 @@ from cute_dialect.op.select.descriptions import ALONE, OpcodeClass, SchedulerMod
 from cute_dialect.op.select.gemm_dispatch import Plan, here, with_epilogue
 from cute_dialect.op.select.kernel_choice import Choice
 from cute_dialect.op.select.plan_tiles import chosen, problem_of
-from cute_dialect.op.select.sm100_model import lines_of
 from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -99,25 +96,11 @@ def explained(
         of = of._replace(a=x._replace(shape=(*x.shape[:-1], problem.k)))
     found = explain_plan(plan.call, planned, gpu, sms, matrices, others, why=why, kernel=name)
     if backend is not None:
-        status = f"a kernel for sm_80 and later, never run on sm_{backend.chip}"
-        found = replace(found, gpu=backend.target, bound=0.0, status=status)
-    if backend is not None and isinstance(kernel, Sm100Config | Sm120Config):
-        m, n = reversed(kernel.tile) if asked.flipped else kernel.tile
-        why, grid = why or "TMA can read both operands", -(-sums[-2] // m) * -(-sums[-1] // n) * prod(batch)
-        if isinstance(kernel, Sm100Config):
-            budgets = f", {kernel.columns} of {COLUMNS} columns of tensor memory, up to 255 registers"
-            fused = Epilogue(graph=graph) if graph is not None else None
-            parts, _ = parts_of(of, split)
-            if parts == 1:
-                bounds = lines_of(kernel, problem, work_of(fused, kernel.output))
-            else:  # Each slice is a matrix of f32 sums.  The kernel that adds them takes time, too.
-                grid *= parts
-                slices = problem._replace(k=-(-problem.k // parts), matrices=problem.matrices * parts, output="f32")
-                bounds = lines_of(kernel, slices, NO_WORK)
-            at_once = kernel.processors // kernel.blocks
-            grid = -(-grid // -(-grid // at_once)) * kernel.blocks  # the fewest blocks that need no more waves
-            found = replace(found, budgets=budgets, bounds=bounds)
-        found = replace(found, status=backend.status, why=why, grid=grid, shared_memory=kernel.shared_bytes)
+        parts, work = parts_of(of, split)[0], work_of(Epilogue(graph=graph) if graph is not None else None, d.element)
+        if parts > 1:  # Each slice is a matrix of f32 sums.  The kernel that adds them takes time, too.
+            work = NO_WORK
+            problem = problem._replace(k=-(-problem.k // parts), matrices=problem.matrices * parts, output="f32")
+        found = replace(on_chip(found, kernel, problem, work, backend, why), gpu=backend.target)
     return found if split.parts == 1 else replace(found, split=(split.parts, *parts_of(of, split)))
 
 

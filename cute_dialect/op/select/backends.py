@@ -128,7 +128,7 @@ ATTENTION_CCS = (LATEST.chip, *[b.chip for b in UNMEASURED if b.has_tensor_memor
 PLAN_CCS = {"Gemm": GEMM_CCS, "GroupedGemm": GROUPED_CCS, "Attention": ATTENTION_CCS, "ScaledGemm": ATTENTION_CCS}
 """Plan -> the compute capabilities that it can select, if they are not those of every plan."""
 PLANS = {
-    **dict.fromkeys(("", "mm", "bmm"), "Gemm"),
+    "": "Gemm",
     **dict.fromkeys(("mm_array", "grouped_mm"), "GroupedGemm"),
     **{"conv2d": "Conv2dFprop", "conv2d_input": "Conv2dDgrad", "conv2d_weight": "Conv2dWgrad"},
 }

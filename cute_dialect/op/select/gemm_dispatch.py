@@ -34,7 +34,7 @@ from cute_dialect.op.errors import LayoutError, OpError, UnsupportedError
 from cute_dialect.op.keywords import checks_keywords, no_such_kernel
 from cute_dialect.op.problems.gemm import CheckedGemm, without_memory
 from cute_dialect.op.problems.operands import matrix
-from cute_dialect.op.select.backends import WGMMA, capability_named
+from cute_dialect.op.select.backends import GEMM_CCS, WGMMA, capability_named
 from cute_dialect.op.select.candidates import menu, suiting, suits
 from cute_dialect.op.select.configurations import Configured, KernelRequest, wanted
 from cute_dialect.op.select.cost_model import NO_WORK, Costs, best, costs_of, predict, ranked, tell_clusters, work_of
@@ -244,6 +244,7 @@ class Target(NamedTuple):
     sms: int
     wanted: KernelOverride = ANY  # the kernel, if the call selects one
     owned: bool = False  # the kernel may overwrite the padding between rows of ``out``
+    chip: int = 0  # compute capability of a GPU without wgmma, such as 100; 0 for the kernels of sm_90
 
 
 def make_plan(
@@ -293,10 +294,10 @@ def _plan(
         arithmetic: see :func:`cute_dialect.op.arrays.dtypes.arithmetic_of`.
         epilogue: the epilogue, whose rows and columns are those of ``out``.
     """
-    (gpu, sms, wanted, owned), views = target, dict(operands)
+    (gpu, sms, wanted, owned, _), views = target, dict(operands)
     flipped = not matrix(views["out"]).along(1)
     if flipped:
-        _check_flipped(call, views, epilogue)
+        check_flipped(call, views, epilogue)
     views, turned = by_rows(views, epilogue)
     x, y, z = (matrix(views[n]) for n in ("a", "b", "out"))
     kind = both(views["a"].dtype, views["b"].dtype)
@@ -323,7 +324,7 @@ def _plan(
 _planned = lru_cache(maxsize=4096)(_plan)
 
 
-def _check_flipped(call: str, views: Mapping[str, ArrayView], epilogue: Epilogue | None) -> None:
+def check_flipped(call: str, views: Mapping[str, ArrayView], epilogue: Epilogue | None) -> None:
     """Raise LayoutError if the columns of the result are contiguous, but must not be."""
     found = f"{call}: out has strides {views['out'].strides}, but"
     if SCALES[0] in views:
@@ -542,6 +543,20 @@ def gpu_of(number: int) -> tuple[str, int]:
     return found
 
 
+@cache
+def target_of(number: int) -> Target:
+    """Return the target of GEMMs on a GPU of any generation that has kernels.
+
+    Raises DeviceError, UnsupportedError.
+    """
+    gpu = gpu_here()
+    major, minor = capability = gpu.capability(number)
+    chip = 10 * major + minor
+    if WGMMA.runs_on(capability) or chip not in GEMM_CCS:
+        return Target(*gpu_of(number))
+    return Target(gpu.name(number), gpu.multiprocessors(number), chip=chip)
+
+
 def here() -> tuple[str, int]:
     """Return the name and the multiprocessors of the current GPU, or of an H200 if no GPU can run our kernels."""
     torch = sys.modules.get("torch")
@@ -571,6 +586,7 @@ def other_gpu() -> str:
 def forget_gpus() -> None:
     """Look for the GPUs of this machine again at the next call."""
     gpu_of.cache_clear()
+    target_of.cache_clear()
     other_gpu.cache_clear()
     _gpu_or_default.cache_clear()
 

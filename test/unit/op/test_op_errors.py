@@ -356,13 +356,11 @@ def test_cpu_tensors_are_rejected_with_a_gpu() -> None:
 
 
 def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls raise errors without a GPU, and on a GPU without wgmma."""
-    monkeypatch.setattr(cuda, "driver", lambda: Gpu((8, 6)))
+    """Calls raise errors without a GPU, and on a GPU without kernels."""
+    monkeypatch.setattr(cuda, "driver", lambda: Gpu((7, 5)))
     with pytest.raises(op.UnsupportedError) as e:
         op.mm(A, B)
-    assert str(e.value) == (
-        'mm: wgmma kernels need sm_90, but the GPU is sm_86; use op.Gemm with kernel_cc=80, or device="cpu"'
-    )
+    assert str(e.value) == ('mm: wgmma kernels need sm_90, but the GPU is sm_75; use device="cpu"')
     assert gemm_dispatch.here() == (gemm_dispatch.WITHOUT_GPU, 132)
 
     def none() -> None:
