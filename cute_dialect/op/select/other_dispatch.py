@@ -43,9 +43,13 @@ if TYPE_CHECKING:  # pragma: no cover
 
 
 def plan_on(
-    call: str, checked: CheckedGemm, views: Mapping[str, ArrayView], target: Target, graph: Graph | None = None,
+    call: str,
+    checked: CheckedGemm,
+    views: Mapping[str, ArrayView],
+    target: Target,
+    graph: Graph | None = None,
     own: Arranged | None = None,
-) -> tuple[Plan, bool]:  # fmt: skip
+) -> tuple[Plan, bool]:
     """Return the plan of a checked problem on any GPU; see :func:`~cute_dialect.op.select.gemm_dispatch.make_plan`.
 
     Raises LayoutError, UnsupportedError.
@@ -60,9 +64,13 @@ def plan_on(
 
 
 def _plan(
-    call: str, operands: tuple[tuple[str, ArrayView], ...], result: str, arithmetic: str, epilogue: Epilogue | None,
+    call: str,
+    operands: tuple[tuple[str, ArrayView], ...],
+    result: str,
+    arithmetic: str,
+    epilogue: Epilogue | None,
     target: Target,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Return the plan of a GEMM.  It computes the transposed problem if the columns of the result are contiguous."""
     views, chip = dict(operands), target.chip
     _check_request(call, views, arithmetic, target)

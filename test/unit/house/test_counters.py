@@ -12,9 +12,9 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 805,
-    "lines": 240_628,
+    "lines": 240_862,
     "# fmt: skip": 922,
-    "Any": 7_026,
+    "Any": 7_024,
     f"functions with {MANY} or more parameters": 126,
 }
 

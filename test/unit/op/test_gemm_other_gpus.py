@@ -18,8 +18,13 @@ from cute_dialect.op.select.other_dispatch import plan_on
 
 torch = pytest.importorskip("torch")
 f16, bf16, f32, f64, i8, e4m3 = (
-    torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.float8_e4m3fn,
-)  # fmt: skip
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int8,
+    torch.float8_e4m3fn,
+)
 
 
 def whole(*shape: int, t: Any = f16) -> Any:
