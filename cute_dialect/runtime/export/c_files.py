@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -147,6 +148,8 @@ def _source(s: _Sources) -> str:
     most = max([places(k)[1] for k in s.kernels], default=1)
     count = max([len(k["params"]) for k in s.kernels], default=1)
     launches = max([len(t.launches) for t in _targets(s.target)], default=1)
+    # The driver has the function for maps along W from 12.8 on, so that other programs must not refer to it.
+    wide = any(re.search(r"im2col<.*mode = w", p["type"]) for k in s.kernels for p in k["params"])
     parts = [
         f"""#include "{s.name}.h"
 
@@ -157,6 +160,7 @@ def _source(s: _Sources) -> str:
 #include <string.h>
 
 #define CUTE_LAUNCHES {launches}
+#define CUTE_IM2COL_WIDE {int(wide)}
 #define CUTE_PARAMETERS {max(1, count)}
 #define CUTE_PARAMETER_BYTES {max(64, -(-most // 64) * 64)}
 

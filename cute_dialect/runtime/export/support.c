@@ -213,8 +213,8 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
         lower[i] = (int)map->lower[i];
         upper[i] = (int)map->upper[i];
     }
-    if (map->pixels && map->wide) {
-#if CUDA_VERSION >= 12080
+#if CUTE_IM2COL_WIDE
+    if (map->wide)
         code = cuTensorMapEncodeIm2colWide(&made, (CUtensorMapDataType)map->codes[0], (cuuint32_t)map->rank,
                                            (void *)map->address, extents, strides, lower[0], upper[0],
                                            (cuuint32_t)map->box[0], (cuuint32_t)map->pixels, steps,
@@ -222,10 +222,9 @@ CUTE_LOCAL int cute_encode(struct cute_launch *launch, size_t at, const struct c
                                            (CUtensorMapIm2ColWideMode)(map->wide - 1),
                                            (CUtensorMapSwizzle)map->codes[2], (CUtensorMapL2promotion)map->codes[3],
                                            (CUtensorMapFloatOOBfill)map->codes[4]);
-#else
-        code = CUDA_ERROR_NOT_SUPPORTED;
+    else
 #endif
-    } else if (map->pixels)
+    if (map->pixels)
         code = cuTensorMapEncodeIm2col(&made, (CUtensorMapDataType)map->codes[0], (cuuint32_t)map->rank,
                                        (void *)map->address, extents, strides, lower, upper, (cuuint32_t)map->box[0],
                                        (cuuint32_t)map->pixels, steps, (CUtensorMapInterleave)map->codes[1],

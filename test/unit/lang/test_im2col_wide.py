@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from exported_c import compiler, headers
 
 import cute_dialect.lang as cute
 from cute_dialect.errors import CuteError
@@ -208,3 +211,16 @@ def test_other_chips_lack_it() -> None:
     case = CASES["one row"]
     with pytest.raises(CuteError, match="CopyBulkTensorIm2colWG2SOp needs"):
         cute.compile(loaded, *arrays(case), case, 1, device="cpu", chip="sm_120a")
+
+
+@pytest.mark.slow
+def test_exported_to_c(tmp_path: Path) -> None:
+    """The C program encodes the map with ``cuTensorMapEncodeIm2colWide``, which others do not refer to."""
+    case = CASES["one row"]
+    made = cute.compile(loaded, *arrays(case), case, case.rows * case.swizzle, device="cpu", chip="sm_100a")
+    made.export(tmp_path, ("c",), name="wide")
+    source = (tmp_path / "wide.c").read_text()
+    assert "#define CUTE_IM2COL_WIDE 1" in source and ".wide = 1;" in source
+    flags = ["-Wall", "-Wextra", "-Werror", f"-isystem{headers()}", "-c"]
+    subprocess.run([compiler(), *flags, "wide.c"], cwd=tmp_path, check=True)
+    assert b"cuTensorMapEncodeIm2colWide" in (tmp_path / "wide.o").read_bytes()
