@@ -15,8 +15,8 @@ python examples/blackwell_mixed_gemm.py --bug no-store-wait
 
 # RUN: %python %s --print-ir | FileCheck %s
 # CHECK: gpu.func @kernel
-# CHECK: cute.copy({{.*}}tmem_store
 # CHECK: cute.gemm
+# CHECK: cute.copy({{.*}}tmem_store
 
 # pyright: basic, reportOptionalMemberAccess=false
 
