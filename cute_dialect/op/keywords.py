@@ -17,9 +17,9 @@ from difflib import SequenceMatcher
 from functools import wraps
 from inspect import Parameter, signature
 from types import FunctionType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, SupportsFloat, TypeVar, cast
 
-from cute_dialect.op.errors import ArgumentError, UnsupportedError
+from cute_dialect.op.errors import ArgumentError, DtypeError, UnsupportedError
 from cute_dialect.op.signature_types import Interpreted
 
 
@@ -63,6 +63,24 @@ def check_flag(call: str, name: str, value: object) -> None:
     """
     if not isinstance(value, bool):
         raise ArgumentError(f"{call}: {name} is {value!r}; pass True or False")
+
+
+def as_number(call: str, name: str, value: object) -> float:
+    """Return a number of Python or of an array library.  Raises DtypeError for others and for Booleans.
+
+    >>> as_number("rms_norm", "eps", True)
+    Traceback (most recent call last):
+        ...
+    cute_dialect.op.errors.DtypeError: rms_norm: eps is True; pass a number
+    """
+    if type(value) is float:
+        return value
+    if isinstance(value, SupportsFloat) and type(value).__name__ not in ("bool", "bool_"):  # bool_: NumPy 1
+        try:
+            return float(value)
+        except (TypeError, ValueError, RuntimeError):  # an array of several elements
+            pass
+    raise DtypeError(f"{call}: {name} is {value!r}; pass a number")
 
 
 def similar(name: str, known: Iterable[str]) -> list[str]:

@@ -589,7 +589,7 @@ def combined(
     column, or (G, N).  Raises ShapeError, DtypeError, EpilogueError.
     """
     alpha, beta, c, bias, activation = extras.alpha, extras.beta, extras.c, extras.bias, extras.activation
-    if not isinstance(beta, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(beta, bool) or not isinstance(beta, int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DtypeError(f"{call}: beta must be a number, got {beta!r}")
     if activation and not is_activation(activation):
         raise EpilogueError(f"{call}: {unknown_activation(activation)}")

@@ -65,7 +65,7 @@ def all_reduce(
         x: a contiguous array of f16, bf16 or f32, of the same shape and type on all ranks.
         residual: an array like ``x`` that is added once, equal on all ranks. ``world.run`` compares it.
         weight: (C,), the weight of the norm of the last dimension.
-        eps: added to the mean square; positive and finite.
+        eps: added to the mean square; finite and at least 0.
         group: a process group of torch, its name, a device mesh of one dimension, or a rank of a ``LocalGroup``; by
             default the ranks of ``world.run`` of ``cute.testing.ranks``, and else torch's default group.
         device, stream, run: as in :func:`cute_dialect.op.mm`.

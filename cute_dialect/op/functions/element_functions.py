@@ -19,7 +19,7 @@ from cute_dialect.op.epilogue import functions
 from cute_dialect.op.epilogue.tracer_values import Proxy
 from cute_dialect.op.errors import ArgumentError, DtypeError
 from cute_dialect.op.functions.elementwise import Elementwise
-from cute_dialect.op.keywords import check_keywords
+from cute_dialect.op.keywords import as_number, check_keywords
 from cute_dialect.op.pycutlass.functors import described_activation
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -140,9 +140,10 @@ def leaky_relu(
     """
     if unknown:
         check_keywords("leaky_relu", leaky_relu, unknown, interpreted=False)
+    slopes = () if negative_slope is None else (as_number("leaky_relu", "negative_slope", negative_slope),)
     if _is_element_type(x):
-        return described_activation("leaky_relu", x, *(() if negative_slope is None else (float(negative_slope),)))
-    return _LEAKY_RELU((x, 0.01 if negative_slope is None else float(negative_slope)), out, dtype, device)
+        return described_activation("leaky_relu", x, *slopes)
+    return _LEAKY_RELU((x, *(slopes or (0.01,))), out, dtype, device)
 
 
 def elu(
@@ -151,7 +152,7 @@ def elu(
     """Return ``x`` where it is positive, else ``alpha * (e^x - 1)``.  Other arguments: see ``op.elementwise``."""
     if unknown:
         check_keywords("elu", elu, unknown, interpreted=False)
-    return _ELU((x, float(alpha)), out, dtype, device)
+    return _ELU((x, as_number("elu", "alpha", alpha)), out, dtype, device)
 
 
 def maximum(

@@ -275,10 +275,13 @@ def _factor(call: str, name: str, value: Any) -> float:
         )
     if needs_gradients(value):
         raise UnsupportedError(f"{call}: {name} has no gradient; pass a number, or {name}.detach()")
-    try:
-        return float(value.item() if hasattr(value, "item") else value)
-    except (TypeError, ValueError):
-        raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number") from None
+    value = value.item() if hasattr(value, "item") else value
+    if not isinstance(value, bool):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise DtypeError(f"{call}: {name} is a {type(value).__name__}; pass a number")
 
 
 def _given_of(a: Any, b: Any, out: Any, c: Any, bias: Any) -> tuple[Any, ...]:

@@ -36,6 +36,7 @@ from cute_dialect.op.problems.linear_cross_entropy import (
     row_stride,
     scale_of,
 )
+from cute_dialect.op.problems.rows import check_ignore_index
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Never
@@ -84,6 +85,7 @@ def linear_cross_entropy(
     if reduction not in REDUCTIONS:
         raise UnsupportedError(f"{CALL}: reduction={reduction!r} is not supported; use 'mean', 'sum' or 'none'")
     check_classes(x, None, label_smoothing, CALL)
+    check_ignore_index(CALL, ignore_index)
     torch = sys.modules.get("torch")
     learns = needs_gradients(x, weight, bias)
     if torch is not None and (learns or torch.compiler.is_compiling()):

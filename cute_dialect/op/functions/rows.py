@@ -28,8 +28,16 @@ from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.execute.rows import choose_kernels, choose_transpose, launch_rows, loss_kernel
 from cute_dialect.op.functions.quantize import Operands, norm_quantized
-from cute_dialect.op.keywords import check_keywords
-from cute_dialect.op.problems.rows import FUNCTIONS, RowProblem, as_rows, check_number, norm_arguments, one_dimension
+from cute_dialect.op.keywords import as_number, check_keywords
+from cute_dialect.op.problems.rows import (
+    FUNCTIONS,
+    RowProblem,
+    as_rows,
+    check_eps,
+    check_ignore_index,
+    norm_arguments,
+    one_dimension,
+)
 from cute_dialect.runtime.arrays import view_of
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -292,6 +300,8 @@ def _norm(
             if flat is not None:
                 return _shaped(function(**flat, eps=eps, device=device), x, out)
     eps = _EPS[call] if eps is None else eps
+    if eps is not None:
+        check_eps(call, eps)
     if quantization[0] is not None:
         return _norm_quantized(call, Operands(x, residual, weight, bias), eps, out, device, quantization)
     if out is None and device is None:
@@ -303,8 +313,6 @@ def _norm(
             call, partial(_norm, function=function, names=names, given=(), normalized_shape=None, out=None, unknown={}),
             {"x": x, "weight": weight, "bias": bias, "residual": residual}, eps=eps, device=device,
         )  # fmt: skip
-    if eps is not None:
-        check_number(call, "eps", eps)
     operators = _operators(call, out, x, weight, bias, residual)
     if operators is None:
         return normed(call, x, weight, bias, eps, residual, out, device)
@@ -324,8 +332,6 @@ def _norm_quantized(
     """Compute a norm with 8-bit results."""
     if out is not None:
         raise UnsupportedError(f"{call}: out is not supported with quantize; omit it")
-    if eps is not None:
-        check_number(call, "eps", eps)
     x, residual, weight, bias = operands
 
     def norm() -> Any:
@@ -521,6 +527,10 @@ def cross_entropy(
         label_smoothing: fraction of a row's loss that is the mean over all classes.
         device: ``"cpu"`` runs on the interpreter.
     """
+    if type(ignore_index) is not int or ignore_index != -100:
+        check_ignore_index("cross_entropy", ignore_index)
+    if type(label_smoothing) is not float:
+        label_smoothing = as_number("cross_entropy", "label_smoothing", label_smoothing)
     how = (ignore_index, reduction)
     usual = weight is None and not label_smoothing and device is None and not unknown and not _LOSSES.is_traced()
     if usual:
@@ -626,8 +636,7 @@ def cross_entropy_with_lse(
 
 def check_classes(x: Any, weight: Any, smoothing: float, call: str = "cross_entropy") -> None:
     """Check ``weight`` and ``label_smoothing``.  Raises subclasses of OpError."""
-    check_number(call, "label_smoothing", smoothing)
-    if not 0.0 <= smoothing <= 1.0:
+    if not 0.0 <= as_number(call, "label_smoothing", smoothing) <= 1.0:
         raise UnsupportedError(f"{call}: label_smoothing is {smoothing}; it must be between 0 and 1")
     if weight is None:
         return

@@ -123,7 +123,7 @@ def _number(name: str, x: Any) -> float | int:
     is_whole = name in ("top_k", "seed", "offset")
     kinds = (int,) if is_whole else (int, float)
     x = found if type(x) is not int and (found := index_of(x)) is not None else x
-    if not is_whole and type(x) not in kinds and isinstance(x, Real):
+    if not is_whole and type(x) not in (*kinds, bool) and isinstance(x, Real):
         x = float(x)
     if type(x) not in kinds or not least <= x <= most:
         raise ArgumentError(f"sample: {name} is {x!r}; pass {words}, or an array")

@@ -395,7 +395,7 @@ def prepared(
     check_types(pair, output, arithmetic)
     check_activation(name, extras.activation, None)
     for n, value in (("alpha", cast(object, extras.alpha)), ("beta", cast(object, extras.beta))):
-        if not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise DtypeError(f"{name}: {n} is {value!r}; pass a number")
     if "out" in views:
         out = views["out"]

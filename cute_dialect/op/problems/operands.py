@@ -413,7 +413,7 @@ def check_addends(
 ) -> None:
     """Check the given ones of ``c`` and ``bias``, and ``alpha`` and ``beta``.  Raises ShapeError, DtypeError."""
     for name, value in numbers.items():
-        if not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise DtypeError(f"{call}: {name} is {value!r}; pass a number")
     if "c" in views:
         found = tuple(views["c"].shape)

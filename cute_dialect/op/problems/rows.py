@@ -46,6 +46,7 @@ from cute_dialect.kernels.rows.streamed import OPERATIONS
 from cute_dialect.kernels.rows.topk import TopkConfig, choose_topk, longest_row
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import ArgumentError, DtypeError, LayoutError, ShapeError, UnsupportedError
+from cute_dialect.op.keywords import as_number
 from cute_dialect.runtime.arrays import view_of
 from cute_dialect.runtime.call_options import index_of
 
@@ -281,19 +282,20 @@ def check_topk(element: str, rows: int, n: int, k: object, largest: object) -> t
     return whole, c
 
 
-def check_number(call: str, name: str, value: object) -> None:
-    """Raise DtypeError if an argument is not a number of Python or of an array library."""
-    if not hasattr(value, "__float__"):
-        raise DtypeError(f"{call}: {name} is {value!r}; pass a number")
+def check_eps(call: str, eps: object) -> None:
+    """Raise DtypeError if eps is not a number, or ArgumentError if it is negative or not finite."""
+    found = as_number(call, "eps", eps)
+    if not 0 <= found < inf:
+        raise ArgumentError(f"{call}: eps is {found!r}; pass a finite number of at least 0")
 
 
-def check_eps(call: str, eps: float) -> None:
-    """Raise DtypeError if eps is not a number, or ArgumentError if it is not positive and finite."""
-    if isinstance(eps, bool):
-        raise DtypeError(f"{call}: eps is {eps!r}; pass a number")
-    check_number(call, "eps", eps)
-    if not 0 < float(eps) < inf:
-        raise ArgumentError(f"{call}: eps is {float(eps)!r}; it must be positive and finite")
+def check_ignore_index(call: str, value: object) -> None:
+    """Raise DtypeError if ``ignore_index`` is not an integer, or ArgumentError if it is not one of 32 bits."""
+    found = index_of(value)
+    if found is None:
+        raise DtypeError(f"{call}: ignore_index is {value!r}; pass an integer")
+    if not -(2**31) <= found < 2**31:
+        raise ArgumentError(f"{call}: ignore_index is {value}; pass an integer of 32 bits")
 
 
 def norm_arguments(

@@ -339,8 +339,8 @@ def test_refused_arrays() -> None:
         (lambda: all_reduce(x, eps="a"), op.DtypeError, "eps is 'a'; pass a number"),
         (lambda: all_reduce(x, eps=True), op.DtypeError, "eps is True; pass a number"),
         *(
-            (lambda eps=eps: all_reduce(x, None, x[0], eps), op.ArgumentError, f"eps is {eps!r}; it must be positive")
-            for eps in (float("nan"), 0.0, -1e-5, float("inf"))
+            (lambda eps=eps: all_reduce(x, None, x[0], eps), op.ArgumentError, f"eps is {eps!r}; pass a finite")
+            for eps in (float("nan"), -1e-5, float("inf"))
         ),
         (
             lambda: all_reduce(np.lib.stride_tricks.as_strided(x, (1 << 30,), (0,))),
