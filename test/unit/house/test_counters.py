@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 805,
-    "lines": 240_874,
+    "lines": 240_909,
     "# fmt: skip": 922,
     "Any": 7_024,
     f"functions with {MANY} or more parameters": 126,
