@@ -1,4 +1,4 @@
-"""Ranks of one process that share a GPU: sums in all schedules, missing ranks, and CUDA graphs.
+"""Ranks of one process that share a GPU: sums and GEMMs, missing ranks, and CUDA graphs.
 
 Each rank has a stream.  Ranks make bursts of calls in random order and with random delays, so that they are as far
 apart as the signals allow.  Elements are integers, so sums must be exact.
@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="NOT RUN: torch is not installed")
 
 from cute_dialect import op  # noqa: E402
 from cute_dialect.op.select import all_reduce as choice  # noqa: E402
+from cute_dialect.op.select import rank_gemm as rank_choice  # noqa: E402
 
 CALLS, INPUTS = 500, 8
 SIZES = (1, 1000, 4096, 70_001, 600_000)
@@ -151,6 +152,55 @@ def test_replays_of_a_graph_per_rank() -> None:
         assert torch.equal(found[0], x[0] + x[1]) and torch.equal(found[1], found[0]), f"replay {i}"
         if i % 7 == 0:
             world.burst(2, call)
+
+
+PRODUCTS = {"gather": "all_gather_matmul", "scatter": "matmul_reduce_scatter", "sum": "matmul_all_reduce"}
+SHAPES = (64, 512, 128), (300, 1000, 520), (129, 77, 45), (1024, 2048, 1024)
+"""Rows of a rank's shard, K, and columns."""
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("kind", [*PRODUCTS, "sum-two_shot"])
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_gemms(name: str, kind: str, ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of integers are exact before they are rounded, so all ranks and repetitions must give these bits."""
+    if kind == "sum-two_shot":
+        monkeypatch.setattr(rank_choice, "ONE_SHOT_BYTES", {32: 0})
+    function, dtype, world = getattr(op.distributed, PRODUCTS[kind.split("-")[0]]), DTYPES[name], World(ranks, 2)
+    for rows, k, columns in SHAPES:
+        m = rows if kind == "gather" else rows * ranks
+        a, b = integers(2, ranks, m, k, dtype=dtype), integers(ranks, k, columns, dtype=dtype)
+        if kind == "gather":
+            want = (a.double().flatten(1, 2)[:, None] @ b.double()[None]).to(dtype)
+        else:
+            total = (a.double() @ b.double()[None]).to(dtype).float().cumsum(1)[:, -1].to(dtype)
+            parts = total.unflatten(1, (ranks, rows))
+            want = parts if kind == "scatter" else total[:, None].expand(-1, ranks, -1, -1)
+        torch.cuda.synchronize()
+        world.burst(1, lambda r, i, a=a, b=b: function(a[0, r], b[r], group=world.group[r]))
+        done = 0
+        while done < CALLS // len(SHAPES):
+            count = world.rng.randrange(1, INPUTS + 1)
+            found = world.burst(count, lambda r, i, a=a, b=b: function(a[i % 2, r], b[r], group=world.group[r]))
+            for i in range(count):
+                for rank in range(ranks):
+                    differ = (found[i][rank] != want[i % 2, rank]).sum().item()
+                    assert differ == 0, f"{rows} x {k} x {columns}, call {done + i}, rank {rank}: {differ} differ"
+            done += count
+
+
+def test_gathered_operands() -> None:
+    world = World(2, 3)
+    for k in (512, 77):
+        a, b = integers(2, 200, k, dtype=torch.bfloat16), integers(2, 96, k, dtype=torch.bfloat16)
+
+        def call(rank: int, _: int, a: Any = a, b: Any = b) -> Any:
+            return op.distributed.all_gather_matmul(a[rank], b[rank].T, return_a=True, group=world.group[rank])
+
+        for of_ranks in world.burst(20, call):
+            for rank, (product, gathered) in enumerate(of_ranks):
+                assert torch.equal(gathered, a.flatten(0, 1))
+                assert torch.equal(product, (a.flatten(0, 1).double() @ b[rank].T.double()).bfloat16())
 
 
 def test_a_missing_rank_and_another_call_are_reported() -> None:

@@ -62,6 +62,25 @@ def test_norms() -> None:
             assert torch.equal(first, normed), "ranks differ"
 
 
+def test_gemms() -> None:
+    """Integers, so products and sums are exact before they are rounded."""
+    ranks, rank = dist.get_world_size(), dist.get_rank()
+    for dtype in TYPES[:2]:
+        for rows, k, columns in ((64, 512, 128), (300, 1000, 520), (129, 77, 45), (1024, 4096, 1024)):
+            a, b = integers(rows, k, dtype=dtype), integers(k, columns, dtype=dtype)
+            whole = torch.empty(ranks * rows, k, dtype=dtype, device="cuda")
+            dist.all_gather_into_tensor(whole, a)
+            part = integers(ranks * rows, k, dtype=dtype)
+            total = summed((part.double() @ b.double()).to(dtype))
+            for _ in range(20):
+                product, gathered = op.distributed.all_gather_matmul(a, b, return_a=True)
+                assert torch.equal(gathered, whole)
+                assert torch.equal(product, (whole.double() @ b.double()).to(dtype))
+                scattered = op.distributed.matmul_reduce_scatter(part, b)
+                assert torch.equal(scattered, total[rank * rows : (rank + 1) * rows])
+                assert torch.equal(op.distributed.matmul_all_reduce(part, b), total)
+
+
 def test_delays() -> None:
     """Ranks are as far apart as the signals allow."""
     rng = random.Random(dist.get_rank())
@@ -126,7 +145,7 @@ def main() -> None:
         sys.exit(f"run.py: multicast must be off; export {' '.join(wrong)}")
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
-    for test in (test_values, test_norms, test_delays, test_graphs, test_failures):
+    for test in (test_values, test_norms, test_gemms, test_delays, test_graphs, test_failures):
         test()
         torch.cuda.synchronize()
         dist.barrier()

@@ -28,7 +28,13 @@ def gpus() -> int:
 
 
 @pytest.mark.parametrize(
-    "program", [HERE / "run.py", ROOT / "test/gpu/all_reduce_gpus.py", ROOT / "examples/tensor_parallel_rows.py"]
+    "program",
+    [
+        HERE / "run.py",
+        ROOT / "test/gpu/all_reduce_gpus.py",
+        ROOT / "examples/tensor_parallel_rows.py",
+        ROOT / "examples/tensor_parallel_mlp.py",
+    ],
 )
 def test_under_torchrun(program: Path) -> None:
     count = gpus()

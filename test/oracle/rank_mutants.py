@@ -22,9 +22,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import rank_gemm_runs
 from all_reduce_runs import Case, gives_up, reports_other_call
 from all_reduce_runs import run as run_case
 from mutations import Mutation, find, mutated, mutations
+from rank_gemm_runs import Case as GemmCase
+from rank_gemm_runs import run as run_gemm
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Operation
@@ -55,6 +58,7 @@ class Subject(NamedTuple):
     name: str
     kernel: str
     runs: tuple[Run, ...]
+    files: tuple[str, ...] = ()  # files whose ops are changed; default: all
 
 
 def _subject(name: str, case: Case) -> Subject:
@@ -70,6 +74,18 @@ def _subject(name: str, case: Case) -> Subject:
     return Subject(name, "two_shot" if case.two_shot else "one_shot", tuple(runs))
 
 
+def _gemm_subject(kind: str) -> Subject:
+    """Return a GEMM of several ranks. Its pipeline and epilogue are tested by ``mutants.py``."""
+    case = GemmCase(kind, rows=9, columns=136, k=20, returns_a=kind == "gather", calls=3, blocks=3)
+    runs = [Run(s, lambda s=s: run_gemm(case, s)) for s in SCHEDULES]
+    for rank in range(2):
+        runs.append(Run(f"rank {rank} gives up", lambda r=rank: rank_gemm_runs.gives_up(case, r), fails=True))
+    runs.append(Run("other call", lambda: rank_gemm_runs.reports_other_call(case), fails=True))
+    runs.append(Run("after a failure", lambda: rank_gemm_runs.sends_nothing_after_a_failure(case), fails=True))
+    own = "gather_gemm" if kind == "gather" else "scatter_gemm"
+    return Subject(kind, own, tuple(runs), ("tile_signals.py", f"{own}.py"))
+
+
 EXAMPLE = tuple([Run(s, lambda s=s: example.run(2, 200, 3, s, seed=1)) for s in SCHEDULES])
 SUM = Case("f32", size=2 * 136 + 66, length=136, residual=True, calls=3)
 NORM = Case("f32", size=3 * 136, length=136, norm=True, calls=3)
@@ -79,6 +95,10 @@ SUBJECTS = (
     _subject("one_shot_norm", NORM),
     _subject("two_shot", SUM._replace(size=4 * 136 + 66, two_shot=True)),
     _subject("two_shot_norm", NORM._replace(size=5 * 136, two_shot=True)),
+    _gemm_subject("gather"),
+    _gemm_subject("scatter"),
+    _gemm_subject("one_shot")._replace(name="gemm_one_shot"),
+    _gemm_subject("two_shot")._replace(name="gemm_two_shot"),
 )
 
 
@@ -213,6 +233,12 @@ def source(op: Operation) -> str:
     return linecache.getline(position.file, position.line).strip() if position is not None else ""
 
 
+def file(op: Operation) -> str:
+    """Return the name of the source file of an op."""
+    position = location_position(op.location)
+    return Path(position.file).name if position is not None else ""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="mutants of kernels of several GPUs")
     parser.add_argument("subject", nargs="?", choices=[s.name for s in SUBJECTS], help="default: all")
@@ -229,7 +255,8 @@ def _report(subject: Subject, only_missed: bool) -> int:
     """Print the verdict of each mutant of a kernel, and return the number of missed ones."""
     module = original(subject)
     kernel = find(module, subject.kernel)
-    every, ops = every_mutation(kernel), list(kernel.walk())
+    ops = list(kernel.walk())
+    every = [m for m in every_mutation(kernel) if not subject.files or file(ops[m.place]) in subject.files]
     count: Counter[str] = Counter()
     for mutation in every:
         found = verdict(subject, module, mutation)

@@ -78,7 +78,7 @@ class RankGemmConfig(NamedTuple):
     """Configuration of a GEMM of several ranks.
 
     >>> RankGemmConfig(GemmConfig(tile=(64, 64, 64), cluster_m=1), 4).name
-    'gather-r4-f16-kk-64x64x64-s4'
+    'gather-r4-f16-kk-64x64x64-s4d-132'
     """
 
     base: GemmConfig
@@ -351,6 +351,7 @@ def gather_gemm(
         Cooperative(c, consumer, products, result, tiles, k_tiles).whole(tiles.first)
 
     def communicate() -> None:
+        call.begin_helpers()
         if call.is_usable:
             push(t.a, pieces, call, config)
         if t.gathered is not None:

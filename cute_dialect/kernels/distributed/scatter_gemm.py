@@ -174,6 +174,7 @@ def add(C: cute.Tensor, tiles: RankTiles, partials: Partials) -> None:
     own = cute.Int32(0) if config.kind == "one_shot" else me
     count = tiles.count() if config.kind == "one_shot" else tiles.count() // config.ranks
     is_usable = call.is_usable
+    call.begin_helpers()
     for tile in range(tiles.first, count, tiles.step):
         place = tiles.place(tile)._replace(matrix=own)
         if is_usable & p.exists(place):

@@ -28,6 +28,9 @@ __all__ = ["COUNTERS", "HELPERS", "Call", "begin", "end", "half_of", "take_roles
 _FAILED = -1
 _ENDED, _FAILURE = 1, 2
 
+_OWN_LIMIT = 1 << 61
+"""Limit of a wait for the own rank, whose consumers always signal."""
+
 COUNTERS = 3
 """Index of the first counter in ``steps``."""
 
@@ -49,7 +52,7 @@ class Call(NamedTuple):
         word: the signal of the call.
         half: 0 or 1, the half of the memory.
         is_usable: False if an earlier call has failed. The block then neither sends nor waits.
-        failed: a flag in shared memory, set by a wait that fails.
+        failed: a flag in shared memory, set by a wait of the helpers that fails.
     """
 
     x: Exchange
@@ -65,31 +68,40 @@ class Call(NamedTuple):
     def wait(self, slot: Int, writer: Int, then: str | None = None) -> cute.Boolean:
         """Wait for the signal of a rank, and return False if it is late or of another call."""
         least = (self.word >> CHECK_BITS) << CHECK_BITS
-        seen = self.x.ready.wait(2 * slot + self.half, writer, least, then=then, limit=self.x.limit)
+        limit = cute.where(writer == self.x.staging.rank, _OWN_LIMIT, self.x.limit)
+        seen = self.x.ready.wait(2 * slot + self.half, writer, least, then=then, limit=limit)
         if seen != self.word:
-            cute.arch.red(self.failed.iterator, 1, op="max")
+            cute.arch.red(self.x.steps.iterator + _FAILURE, cute.Int64(1), op="max")
             status = self.x.status.iterator + writer
             if cute.arch.load(status, sem="relaxed", scope="sys") == 0:
                 cute.arch.store(status, cute.where(seen < least, LATE, seen), sem="relaxed", scope="sys")
         return seen == self.word
 
+    def begin_helpers(self) -> None:
+        """Begin the work of the helpers, in all of them."""
+        if cute.arch.thread_idx().x == 32:
+            self.failed[0] = 0
+        cute.arch.barrier(HELPER_BARRIER, HELPERS)
+
     def wait_for_all(self, slot: Int) -> cute.Boolean:
-        """Wait for the signals of all ranks, in all helpers. Return False if a wait of the block has failed."""
+        """Wait for the signals of all ranks, in all helpers. Return False if a wait has failed."""
         helper = cute.arch.thread_idx().x - 32
-        if helper < self.x.ready.words.ranks:
-            self.wait(slot, helper)
-        return self.meet_helpers()
+        if helper < self.x.ready.words.ranks and not self.wait(slot, helper):
+            cute.arch.red(self.failed.iterator, 1, op="max")
+        return self._meet()
 
     def wait_for(self, slot: Int, writer: Int) -> cute.Boolean:
-        """Wait for the signal of a rank, in all helpers. Return False if a wait of the block has failed."""
-        if cute.arch.thread_idx().x == 32:
-            self.wait(slot, writer)
-        return self.meet_helpers()
+        """Wait for the signal of a rank, in all helpers. Return False if the wait has failed."""
+        if cute.arch.thread_idx().x == 32 and not self.wait(slot, writer):
+            self.failed[0] = 1
+        return self._meet()
 
-    def meet_helpers(self) -> cute.Boolean:
-        """Meet all helpers, and return False if a wait of the block has failed."""
+    def _meet(self) -> cute.Boolean:
+        """Meet all helpers, and return False in all of them if a wait has failed."""
         cute.arch.barrier(HELPER_BARRIER, HELPERS)
-        return cute.arch.load(self.failed.iterator, sem="relaxed", scope="cta") == 0
+        found = self.failed[0]
+        cute.arch.barrier(HELPER_BARRIER, HELPERS)  # before the flag can be set again
+        return found == 0
 
 
 def half_of(staging: cute.Tensor, half: Int, layout: cute.Layout) -> cute.Tensor:
@@ -102,9 +114,6 @@ def begin(x: Exchange) -> Call:
     """Begin a call, in all threads of all blocks."""
     number = x.steps[0]
     failed = cute.smem_tensor(cute.Int32, cute.make_layout(1))
-    if cute.arch.thread_idx().x == 0:
-        failed[0] = 0
-    cute.arch.sync_threads()
     word = (number + 1) << CHECK_BITS | x.check
     return Call(x, word, ((number + 1) % 2).to(cute.Int32), number >= 0, failed)
 
@@ -114,7 +123,7 @@ def end(call: Call, threads: int) -> None:
     cute.arch.barrier(END_BARRIER, threads)
     if cute.arch.thread_idx().x == 0:
         steps = call.x.steps.iterator
-        if (call.failed[0] != 0) | (not call.is_usable):
+        if not call.is_usable:
             cute.arch.red(steps + _FAILURE, cute.Int64(1), op="max")
         ended = cute.arch.atomic_add(steps + _ENDED, cute.Int64(1), sem="acq_rel", scope="gpu")
         if ended == cute.arch.grid_dim().x - 1:

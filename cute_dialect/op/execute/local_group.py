@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 from cute_dialect.kernels.distributed.exchange import MOST_RANKS
 from cute_dialect.lang.ranks import WORDS
 from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
-from cute_dialect.op.execute.rank_memory import ChannelMemory, GpuMemory, gpu_memory
-from cute_dialect.op.select.all_reduce import BLOCKS, SLOT_BYTES
+from cute_dialect.op.execute.rank_memory import ChannelMemory, GpuMemory, MemoryShape, gpu_memory
+from cute_dialect.op.select.all_reduce import BLOCKS
 from cute_dialect.runtime import driver
 from cute_dialect.runtime.arrays import stream_of
 from cute_dialect.runtime.settings import count
@@ -45,18 +45,20 @@ class _Shared:
 
     Attributes:
         devices: the device of torch of each rank.
-        channels: the largest number of blocks of a call.
+        multiprocessors: the number of multiprocessors of a rank.
+        channels: the largest number of blocks of an exchange in steps.
         shares_gpu: True if several ranks have one GPU.
         milliseconds: the limit of waits.
         made: the number of calls of each rank.
     """
 
-    def __init__(self, devices: Sequence[Device], channels: int) -> None:
-        self.devices, self.channels = devices, channels
+    def __init__(self, devices: Sequence[Device], multiprocessors: int) -> None:
+        self.devices, self.multiprocessors = devices, multiprocessors
+        self.channels = min(BLOCKS, multiprocessors)
         self.shares_gpu = len({d.index for d in devices}) < len(devices)
         self.milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
         self.made = [0] * len(devices)
-        self._memories: list[list[GpuMemory]] = []
+        self._memories: dict[int, list[list[GpuMemory]]] = {}
         self._lock = Lock()
         self._calls: dict[int, tuple[int, str, int]] = {}
         self._streams: dict[tuple[int, int], int] = {}
@@ -64,7 +66,7 @@ class _Shared:
     def reset(self) -> None:
         """Clear the memory of all ranks, when the GPUs have ended all work."""
         self._synchronize()
-        for memory in chain.from_iterable(self._memories):
+        for memory in chain.from_iterable(chain.from_iterable(self._memories.values())):
             memory.clear()
         self._synchronize()
         with self._lock:
@@ -92,8 +94,8 @@ class _Shared:
             if seen + 1 == len(self.devices):
                 del self._calls[number]
 
-    def memory(self, call: str, rank: int, stream: int) -> GpuMemory:
-        """Return the memory of a rank for one of its streams. The n-th streams of all ranks belong together."""
+    def memory(self, call: str, rank: int, stream: int, shape: MemoryShape) -> GpuMemory:
+        """Return memory of a rank for one of its streams. The n-th streams of all ranks belong together."""
         key = (self.devices[rank].index, stream)
         with self._lock:
             owner = self._streams.setdefault(key, rank)
@@ -103,11 +105,15 @@ class _Shared:
                     "would wait for that of the other; give each rank a stream of its own"
                 )
             number = [s for s, r in self._streams.items() if r == rank].index(key)
-            while number >= len(self._memories):
-                self._memories.append(self._allocated(call))
-            return self._memories[number][rank]
+            # The first memory that serves a call is the same for all ranks, also if one of them is ahead.
+            memories = self._memories.setdefault(number, [])
+            found = next((m for m in memories if m[rank].shape.serves(shape)), None)
+            if found is None:
+                found = self._allocated(call, shape.rounded)
+                memories.append(found)
+            return found[rank]
 
-    def _allocated(self, call: str) -> list[GpuMemory]:
+    def _allocated(self, call: str, shape: MemoryShape) -> list[GpuMemory]:
         """Allocate memory for a stream of each rank."""
         torch = import_module("torch")
         if torch.cuda.is_current_stream_capturing():
@@ -115,14 +121,14 @@ class _Shared:
                 f"{call}: the first call of a group on a stream allocates memory, which a CUDA graph cannot capture; "
                 "make a call on this stream before the capture"
             )
-        n, parts = len(self.devices), (2 * self.channels * len(self.devices), SLOT_BYTES)
+        parts, signals = (shape.slots, shape.slot), (shape.signals, len(self.devices), WORDS)
         streams = [torch.cuda.Stream(device) for device in self.devices]
         staging: list[Array] = []
         words: list[Array] = []
         for stream in streams:
             with torch.cuda.stream(stream):
                 staging.append(torch.zeros(parts, dtype=torch.uint8, device=stream.device))
-                words.append(torch.zeros((2 * self.channels, n, WORDS), dtype=torch.int64, device=stream.device))
+                words.append(torch.zeros(signals, dtype=torch.int64, device=stream.device))
         found: list[GpuMemory] = []
         for stream in streams:
             with torch.cuda.stream(stream):
@@ -130,7 +136,7 @@ class _Shared:
                     torch.tensor([t.data_ptr() for t in instances], dtype=torch.int64, device=stream.device)
                     for instances in (staging, words)
                 ]
-                found.append(gpu_memory(staging[len(found)], words[len(found)], tables))
+                found.append(gpu_memory(shape, staging[len(found)], words[len(found)], tables))
         for stream in streams:  # A rank may already wait for another one, so its GPU is not synchronized.
             stream.synchronize()
         return found
@@ -147,6 +153,7 @@ class LocalRank:
         self._shared, self.rank, self.ranks = shared, rank, len(shared.devices)
         self.limit = shared.milliseconds * 1_000_000
         self.channels, self.shares_gpu = shared.channels, shared.shares_gpu
+        self.multiprocessors = shared.multiprocessors
         self._last = ""
         self._used: list[GpuMemory] = []
 
@@ -163,15 +170,14 @@ class LocalRank:
     def reset(self) -> None:
         self._shared.reset()
 
-    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
-        assert slot <= SLOT_BYTES
+    def memory(self, call: str, shape: MemoryShape, x: ArrayView) -> ChannelMemory:
         device = cast("Array", x.keep).device
         if device != self._shared.devices[self.rank]:
             raise ArgumentError(
                 f"{call}: the arrays are on {device}, but rank {self.rank} of the group is on "
                 f"{self._shared.devices[self.rank]}"
             )
-        found = self._shared.memory(call, self.rank, stream_of(None, (x,)))
+        found = self._shared.memory(call, self.rank, stream_of(None, (x,)), shape)
         if not any(found is m for m in self._used):
             self._used.append(found)
         return found.views
@@ -220,7 +226,7 @@ class LocalGroup:
                     )
                 # A copy makes torch map the memory of the other GPU, for kernels too.
                 torch.empty(1, device=f"cuda:{i}").copy_(torch.empty(1, device=f"cuda:{j}"))
-        shared = _Shared(on, min(BLOCKS, room))
+        shared = _Shared(on, room)
         self._shared, self._ranks = shared, [LocalRank(shared, rank) for rank in range(len(given))]
 
     def __len__(self) -> int:

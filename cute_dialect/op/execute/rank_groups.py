@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from weakref import WeakKeyDictionary, ref
 from zlib import crc32
@@ -27,8 +28,8 @@ from cute_dialect.kernels.distributed.exchange import CHECK_BITS, MOST_RANKS
 from cute_dialect.lang.ranks import WORDS, Ranks, current_rank
 from cute_dialect.op.errors import ArgumentError, DeviceError, DistributedError, UnsupportedError
 from cute_dialect.op.execute.local_group import LocalGroup, LocalRank
-from cute_dialect.op.execute.rank_memory import ChannelMemory, GpuMemory, failure, gpu_memory, views_of
-from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU, SLOT_BYTES
+from cute_dialect.op.execute.rank_memory import ChannelMemory, GpuMemory, MemoryShape, failure, gpu_memory, views_of
+from cute_dialect.op.select.all_reduce import BLOCKS, BLOCKS_ON_CPU
 from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, stream_of
 from cute_dialect.runtime.host_memory import host_bytes
 from cute_dialect.runtime.settings import count
@@ -84,11 +85,17 @@ class Group(Protocol):
         """Make the group usable again after a call has failed, on all ranks together."""
         ...
 
-    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
-        """Return the memory of the current stream, with slots of at least ``slot`` bytes.
+    @property
+    def multiprocessors(self) -> int:
+        """The number of multiprocessors of a rank."""
+        ...
+
+    def memory(self, call: str, shape: MemoryShape, x: ArrayView) -> ChannelMemory:
+        """Return memory of the current stream.
 
         Args:
             call: the function, for errors.
+            shape: what the call needs, equal on all ranks.
             x: an array of the call, which has its device.
         """
         ...
@@ -172,7 +179,7 @@ class _Calls:
     """The memory of the ranks of a world, and their calls in the current run."""
 
     def __init__(self, ranks: int) -> None:
-        self.channels: dict[int, _Channels] = {}
+        self.channels: dict[MemoryShape, _Channels] = {}
         self.run = 0
         self.calls: list[tuple[int, str]] = []
         self.made = [0] * ranks
@@ -193,7 +200,7 @@ class _Calls:
 class Simulated:
     """A rank of ``cute.testing.ranks``."""
 
-    limit, channels, shares_gpu = NO_LIMIT, BLOCKS_ON_CPU, False
+    limit, channels, multiprocessors, shares_gpu = NO_LIMIT, BLOCKS_ON_CPU, 4, False
 
     def __init__(self, call: str, world: Ranks, rank: int) -> None:
         check_ranks(call, len(world))
@@ -257,16 +264,16 @@ class Simulated:
 
         self._world.check_before(self.rank, compare)
 
-    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
-        slot = max(4096, 1 << (slot - 1).bit_length())
-        found = self._calls.channels.get(slot)
+    def memory(self, call: str, shape: MemoryShape, x: ArrayView) -> ChannelMemory:
+        shape = shape.rounded
+        found = self._calls.channels.get(shape)
         if found is None:
             world, n = self._world, self.ranks
-            staging = world.symmetric((2 * BLOCKS_ON_CPU * n, slot), np.uint8, name="staging", unwritten=True)
-            words = world.signals(2 * BLOCKS_ON_CPU, name="ready")
-            steps = [np.zeros(BLOCKS_ON_CPU, np.int64) for _ in range(n)]
+            staging = world.symmetric((shape.slots, shape.slot), np.uint8, name="staging", unwritten=True)
+            words = world.signals(shape.signals, name="ready")
+            steps = [np.zeros(shape.steps, np.int64) for _ in range(n)]
             status = [np.zeros(n, np.int64) for _ in range(n)]
-            found = self._calls.channels[slot] = _Channels(staging, words, steps, status)
+            found = self._calls.channels[shape] = _Channels(staging, words, steps, status)
         staging, words = found.staging.on(self.rank), found.words.on(self.rank).words
         return views_of(staging, words, found.steps[self.rank], found.status[self.rank])
 
@@ -306,7 +313,7 @@ class OfTorch:
     def __init__(self, call: str, group: ProcessGroup) -> None:
         check_ranks(call, group.size())
         self.rank, self.ranks, self._group = group.rank(), group.size(), ref(group)
-        self._memories: dict[int, GpuMemory] = {}
+        self._memories: dict[int, list[GpuMemory]] = {}
         self._milliseconds = count("CUTE_DIST_TIMEOUT_MS", 30_000)
         self._last = ""
 
@@ -320,21 +327,26 @@ class OfTorch:
 
     def check(self, call: str) -> None:
         """Raise DistributedError if a call that has ended has failed."""
-        for memory in self._memories.values():
+        for memory in chain.from_iterable(self._memories.values()):
             memory.check(call, self._last, self._milliseconds)
 
-    def memory(self, call: str, slot: int, x: ArrayView) -> ChannelMemory:
-        assert slot <= SLOT_BYTES
-        stream = stream_of(None, (x,))
-        found = self._memories.get(stream)
+    @property
+    def multiprocessors(self) -> int:
+        torch = sys.modules["torch"]
+        return torch.cuda.get_device_properties(torch.cuda.current_device()).multi_processor_count
+
+    def memory(self, call: str, shape: MemoryShape, x: ArrayView) -> ChannelMemory:
+        memories = self._memories.setdefault(stream_of(None, (x,)), [])
+        found = next((m for m in memories if m.shape.serves(shape)), None)
         if found is None:
-            found = self._memories[stream] = self._allocated(call, cast("Array", x.keep).device)
+            found = self._allocated(call, shape.rounded, cast("Array", x.keep).device)
+            memories.append(found)
         return found.views
 
     def reset(self) -> None:
         """Clear the memory of all streams, on all ranks together."""
         self._synchronize()
-        for memory in self._memories.values():
+        for memory in chain.from_iterable(self._memories.values()):
             memory.clear()
         self._synchronize()
 
@@ -345,7 +357,7 @@ class OfTorch:
             torch.cuda.synchronize()
         torch.distributed.barrier(self._group())
 
-    def _allocated(self, call: str, device: Device) -> GpuMemory:
+    def _allocated(self, call: str, shape: MemoryShape, device: Device) -> GpuMemory:
         """Allocate the memory of a stream on a device of torch, on all ranks together."""
         torch = sys.modules["torch"]
         if torch.cuda.is_current_stream_capturing():
@@ -368,9 +380,9 @@ class OfTorch:
             tables.append(torch.tensor(handle.buffer_ptrs, dtype=torch.int64, device=device))
             return tensor
 
-        staging = symmetric((2 * BLOCKS * self.ranks, SLOT_BYTES), torch.uint8)
-        words = symmetric((2 * BLOCKS, self.ranks, WORDS), torch.int64)
-        found = gpu_memory(staging, words, tables)
+        staging = symmetric((shape.slots, shape.slot), torch.uint8)
+        words = symmetric((shape.signals, self.ranks, WORDS), torch.int64)
+        found = gpu_memory(shape, staging, words, tables)
         self._synchronize()
         return found
 

@@ -19,6 +19,37 @@ if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
 
 
+class MemoryShape(NamedTuple):
+    """What an exchange needs of a rank.
+
+    Attributes:
+        slots: rows of the staging memory.
+        slot: bytes of a slot; memory with larger slots will do.
+        signals: the number of signals; memory with more will do.
+        steps: numbers of calls or steps, and counters.
+    """
+
+    slots: int
+    slot: int
+    signals: int
+    steps: int
+
+    def serves(self, other: MemoryShape) -> bool:
+        """Return True if memory of this shape can be used where another shape is needed."""
+        return (self.slots, self.steps) == (other.slots, other.steps) and (
+            self.slot >= other.slot and self.signals >= other.signals
+        )
+
+    @property
+    def rounded(self) -> MemoryShape:
+        """The shape with sizes rounded up, so that similar calls have the same memory."""
+        return self._replace(slot=_rounded(self.slot), signals=_rounded(self.signals))
+
+
+def _rounded(x: int) -> int:
+    return 1 << (x - 1).bit_length()
+
+
 class ChannelMemory(NamedTuple):
     """The memory of a rank for an exchange, in the order of kernel arguments; see
     :class:`~cute_dialect.kernels.distributed.exchange.Exchange`.
@@ -47,6 +78,7 @@ def views_of(staging: Symmetric, words: Symmetric, steps: Array, status: Array) 
 class GpuMemory(NamedTuple):
     """The memory of a rank for one stream, and what keeps it alive."""
 
+    shape: MemoryShape
     views: ChannelMemory
     status: Array  # pinned memory of the host
     tensors: tuple[Array, ...]  # memory that is cleared
@@ -64,23 +96,24 @@ class GpuMemory(NamedTuple):
             raise DistributedError(failure_text(call, last, status, milliseconds))
 
 
-def gpu_memory(staging: Array, words: Array, tables: Sequence[Array]) -> GpuMemory:
+def gpu_memory(shape: MemoryShape, staging: Array, words: Array, tables: Sequence[Array]) -> GpuMemory:
     """Return the memory of a rank on its GPU.
 
     Args:
+        shape: the shape of the memory.
         staging: its instance of the staging memory, (slots, bytes of a slot).
-        words: its instance of the signals, (slots, ranks, words of a signal).
+        words: its instance of the signals, (signals, ranks, words of a signal).
         tables: for each of the two, the addresses of all instances.
     """
     torch = sys.modules["torch"]
-    device, (signals, ranks, _) = words.device, words.shape
-    steps = torch.zeros(signals // 2, dtype=torch.int64, device=device)
+    device, (_, ranks, _) = words.device, words.shape
+    steps = torch.zeros(shape.steps, dtype=torch.int64, device=device)
     status = torch.zeros(ranks, dtype=torch.int64, pin_memory=device.type == "cuda")
     data, addresses, of_signals, signal_addresses, counts = map(view_of, (staging, tables[0], words, tables[1], steps))
     # The GPU writes the status into pinned memory of the host, which has the same address there.
     on_gpu = view_of(status)._replace(device=data.device)
     views = ChannelMemory(data, addresses, of_signals, signal_addresses, counts, on_gpu)
-    return GpuMemory(views, status, (staging, words, steps))
+    return GpuMemory(shape, views, status, (staging, words, steps))
 
 
 def failure_text(call: str, last: str, status: Sequence[int], milliseconds: int) -> str:

@@ -16,10 +16,11 @@ from cute_dialect.op.errors import LayoutError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel, is_contiguous
 from cute_dialect.op.execute.local_group import LocalGroup
 from cute_dialect.op.execute.rank_groups import Simulated, group_of, hash_of
+from cute_dialect.op.execute.rank_memory import MemoryShape
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.problems.rows import check_eps
-from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce, longest_row
+from cute_dialect.op.select.all_reduce import SLOT_BYTES, AllReduceProblem, choose_all_reduce, longest_row
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -145,7 +146,9 @@ def _launch(
     """Launch the kernel of a call."""
     c, length, blocks, _ = choose_all_reduce(p, cpu=one.cpu, channels=group.channels, shares_gpu=group.shares_gpu)
     size = BITS[one.element] // 8
-    memory = group.memory("all_reduce", length * size, one.x).of_type(one.element, size)
+    slot = max(4096, length * size) if one.cpu else SLOT_BYTES
+    shape = MemoryShape(2 * group.channels * group.ranks, slot, 2 * group.channels, group.channels)
+    memory = group.memory("all_reduce", shape, one.x).of_type(one.element, size)
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
     protocol = f"{text} {length} {blocks} {c.two_shot}"  # not c.vectors, which depends on addresses
     kernel = RowKernel(c.name, all_reduce_text, (c,))

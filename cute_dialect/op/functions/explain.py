@@ -45,6 +45,7 @@ from cute_dialect.op.explanations.gemm import (
 )
 from cute_dialect.op.explanations.mla import explain_latent
 from cute_dialect.op.explanations.packed_weights import explain_mm_packed, explain_mm_sparse
+from cute_dialect.op.explanations.rank_gemm import explain_rank_gemm
 from cute_dialect.op.explanations.routing import explain_route, explain_token_combine, explain_token_dispatch
 from cute_dialect.op.explanations.rows import (
     explain_gated,
@@ -67,6 +68,7 @@ from cute_dialect.op.functions.linear_cross_entropy import linear_cross_entropy
 from cute_dialect.op.functions.mla import mla_decode
 from cute_dialect.op.functions.packed_weights import mm_packed
 from cute_dialect.op.functions.quantize import dequantize, quantize
+from cute_dialect.op.functions.rank_gemm import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.sampling import filters_of, sample, topk
 from cute_dialect.op.functions.scaled import SUMS, scaled_mm
@@ -139,8 +141,8 @@ def explain(
         function: ``op.mm``, ``op.bmm``, ``op.mm_array``, ``op.grouped_mm``, ``op.mm_packed``, ``op.mm_sparse``,
             ``op.scaled_mm``, ``op.attention``, ``op.attention_backward``, ``op.flex_attention``, ``op.mla_decode``,
             ``op.linear_cross_entropy``, ``op.quantize``, ``op.dequantize``, ``op.gated``, ``op.route``,
-            ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, ``op.distributed.all_reduce``, a convolution,
-            or a function on rows such as ``op.softmax``.
+            ``op.dispatch``, ``op.combine``, ``op.sample``, ``op.topk``, the functions of ``op.distributed``,
+            a convolution, or a function on rows such as ``op.softmax``.
         a, b, out: the first arguments.  They are arrays on any device, or shapes of contiguous arrays.  For attention
             they are q, k and v, and for ``op.mla_decode`` q and the cache; for functions on rows and
             ``op.linear_cross_entropy`` ``b`` is the weight, for ``op.dequantize`` the scales, for ``op.route`` and
@@ -157,8 +159,9 @@ def explain(
         more: further arguments of attention and convolutions, and of ``op.grouped_mm`` ``offs``, ``lengths`` or
             ``row_groups`` as arrays or shapes; of ``op.scaled_mm`` ``recipe``, ``fast`` and ``scale_out``; of
             ``op.quantize`` ``block`` and ``scale``; of norms ``quantize`` and ``block``; of
-            ``op.linear_cross_entropy`` ``chunk``; of ``op.distributed.all_reduce`` ``ranks``, the number of ranks, and
-            ``weight``; and those of ``op.route``, ``op.sample`` and ``op.topk``.
+            ``op.linear_cross_entropy`` ``chunk``; of functions of ``op.distributed`` ``ranks``, the number of ranks,
+            of ``all_reduce`` ``weight``, and of its GEMMs ``topology``, such as "h200-dgx"; and those of ``op.route``,
+            ``op.sample`` and ``op.topk``.
         alpha, beta, c, bias, activation, hook, epilogue, dtype, math, accumulator: as in the function.
 
     Raises the errors of the function.
@@ -185,6 +188,11 @@ def explain(
         _refuse(name, unknown)
         weight = more.get("weight", out)
         return explain_all_reduce(a, b if residual is None else residual, weight, more.get("ranks"), element)
+    if function in (all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce):
+        allowed = ["ranks", "topology", *(["op"] if function is matmul_reduce_scatter else [])]
+        allowed += ["return_a"] if function is all_gather_matmul else []
+        _refuse(name, [key for key in more if key not in allowed])
+        return explain_rank_gemm(name, a, b, element, **more)
     if more and isinstance(function, FunctionType):
         options = ("element", "gpu", "others")
         without = [n for n in signature(explain).parameters if n not in options]

@@ -28,6 +28,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("", "2 ranks, 16 tokens of 64 features: right, equal on all ranks\n"),
         ("--ranks 3 --hidden 96 --tokens 5 --schedule adversarial", "3 ranks, 5 tokens of 64 features: right"),
     ],
+    "tensor_parallel_mlp.py": [
+        ("", "2 ranks, 16 tokens of 64 features: right\n"),
+        ("--ranks 3 --hidden 96 --tokens 9 --schedule adversarial", "3 ranks, 9 tokens of 64 features: right"),
+    ],
     "autotune.py": [("", "the first candidate, {'threads': 32, 'rows': 4}: correct\n")],
     "call_from_c.py": [
         ("", "CUresult axpy_load(axpy_module **module);\nCUresult axpy_launch(const axpy_module *module, c")
@@ -115,6 +119,7 @@ RUNS: dict[str, list[tuple[str, str]]] = {
 
 WITHOUT_DEVICE = (
     "all_reduce_one_shot.py",
+    "tensor_parallel_mlp.py",
     "tensor_parallel_rows.py",
     "blackwell_scaled_gemm.py",
     "blackwell_sparse_gemm.py",
@@ -128,6 +133,7 @@ WITHOUT_DEVICE = (
 
 
 SLOW = (
+    "tensor_parallel_mlp.py",
     "tensor_parallel_rows.py",
     "blackwell_attention.py",
     "blackwell_scaled_gemm.py",
@@ -168,7 +174,7 @@ NUMBERS = {
     "elementwise_add.py": "m n", "geforce_scaled_gemm.py": "m n k", "gemm_parts.py": "m n k", "gemm_sm90.py": "m n k",
     "hello.py": "n", "hopper_gemm.py": "m n k", "matmul_ladder.py": "m n k", "row_sum.py": "m n",
     "yielding_product.py": "m n k", "blackwell_sparse_gemm.py": "m n k", "gather_rows.py": "rows columns",
-    "tensor_parallel_rows.py": "ranks tokens features hidden",
+    "tensor_parallel_rows.py": "ranks tokens features hidden", "tensor_parallel_mlp.py": "ranks tokens features hidden",
 }  # fmt: skip
 """Example -> its options that must be at least 1."""
 
@@ -185,6 +191,7 @@ OTHERS = {
         "--hidden=3",
         "--schedule=nope",
     ],
+    "tensor_parallel_mlp.py": ["--ranks=33", "--tokens=3", "--features=100000000", "--hidden=3", "--schedule=nope"],
     "gemm_sm90.py": ["--tile=0,0", "--tile=a", "--tile=64", "--cluster=0,1", "--cluster=4,4", "--k=70"],
     "blackwell_gemm.py": ["--m=130", "--n=72", "--k=70", "--schedule=nope"],
     "gemm_parts.py": ["--m=70"],

@@ -18,7 +18,7 @@ from cute_dialect.kernels.distributed.all_reduce import all_reduce_text
 from cute_dialect.kernels.distributed.exchange import ABORT, LATE
 from cute_dialect.op.execute.array_call import RowKernel
 from cute_dialect.op.execute.rank_groups import group_of, hash_of
-from cute_dialect.op.execute.rank_memory import failure_text
+from cute_dialect.op.execute.rank_memory import MemoryShape, failure_text
 from cute_dialect.op.select import all_reduce as choice
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce
 from cute_dialect.runtime.arrays import view_of
@@ -258,6 +258,9 @@ def test_groups() -> None:
 # ------------------------------------------------------------------------------------------------------ torch's groups
 
 
+SMALL, LARGE = MemoryShape(256, 4096, 128, 64), MemoryShape(256, 32768, 128, 64)
+
+
 class FakeHandle:
     def __init__(self, tensor: Any) -> None:
         self.buffer_ptrs = [tensor.data_ptr(), 0]
@@ -286,8 +289,10 @@ def test_memory_of_a_group_of_torch(fake_group: Any, monkeypatch: pytest.MonkeyP
     assert group_of("all_reduce", fake_group.group_name) is of_torch is group_of("all_reduce", fake_group)
     assert (of_torch.rank, of_torch.ranks, of_torch.limit) == (0, 2, 2_500_000_000)
     x = view_of(torch.zeros(8, dtype=torch.float16))
-    memory = of_torch.memory("all_reduce", 4096, x)
-    assert of_torch.memory("all_reduce", 32768, x) is memory
+    memory = of_torch.memory("all_reduce", LARGE, x)
+    assert of_torch.memory("all_reduce", SMALL, x) is memory
+    assert of_torch.memory("all_reduce", SMALL._replace(slot=LARGE.slot + 1), x).staging.shape == (256, 65536)
+    assert of_torch.memory("all_reduce", SMALL._replace(slots=4), x).staging.shape == (4, 4096)
     staging = memory.of_type("f16", 2).staging
     assert staging.shape == (256, 16384) and staging.strides == (16384, 1) and memory.words.shape == (128, 2, 16)
     assert (
@@ -320,10 +325,10 @@ def test_memory_that_cannot_be_allocated(fake_group: Any, monkeypatch: pytest.Mo
     x = view_of(torch.zeros(8, dtype=torch.float16))
     monkeypatch.setattr(symm_mem, "rendezvous", refused)
     with pytest.raises(op.DeviceError, match=r"cannot map memory of each other \(no peer access\)"):
-        group_of("all_reduce").memory("all_reduce", 4096, x)
+        group_of("all_reduce").memory("all_reduce", SMALL, x)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     with pytest.raises(op.UnsupportedError, match="make a call on this stream before the capture"):
-        group_of("all_reduce").memory("all_reduce", 4096, x)
+        group_of("all_reduce").memory("all_reduce", SMALL, x)
 
 
 def test_refused_arrays() -> None:

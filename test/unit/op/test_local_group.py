@@ -16,11 +16,13 @@ from cute_dialect import op
 from cute_dialect.kernels.distributed.exchange import LATE
 from cute_dialect.op.execute import local_group
 from cute_dialect.op.execute.rank_groups import group_of
+from cute_dialect.op.execute.rank_memory import MemoryShape
 from cute_dialect.op.select.all_reduce import AllReduceProblem, choose_all_reduce
 from cute_dialect.runtime.arrays import view_of
 
 torch: Any = pytest.importorskip("torch")
 LocalGroup = op.distributed.LocalGroup
+SMALL, LARGE = MemoryShape(384, 4096, 128, 64), MemoryShape(384, 32768, 128, 64)
 
 
 class FakeDevice(NamedTuple):
@@ -89,8 +91,8 @@ def test_memory_of_all_ranks_at_once(fake: dict[str, Any]) -> None:
     x, memories = view_of(torch.zeros(8)), []
     for rank in group:
         fake["stream"] = 10 + rank.rank
-        memories.append(rank.memory("all_reduce", 4096, x))
-        assert rank.memory("all_reduce", 32768, x) is memories[-1]
+        memories.append(rank.memory("all_reduce", LARGE, x))
+        assert rank.memory("all_reduce", SMALL, x) is memories[-1]
     for memory in memories:
         assert memory.addresses.keep.tolist() == [m.staging.pointer for m in memories]
         assert memory.word_addresses.keep.tolist() == [m.words.pointer for m in memories]
@@ -98,15 +100,15 @@ def test_memory_of_all_ranks_at_once(fake: dict[str, Any]) -> None:
         assert memory.steps.shape == (64,) and memory.status.shape == (3,)
     assert len({m.staging.pointer for m in memories}) == 3
     fake["stream"] = 20
-    assert group[0].memory("all_reduce", 4096, x).staging.pointer != memories[0].staging.pointer
+    assert group[0].memory("all_reduce", SMALL, x).staging.pointer != memories[0].staging.pointer
     fake["stream"] = 11
     with pytest.raises(op.OpError, match="ranks 1 and 0 share a stream of cuda:0"):
-        group[0].memory("all_reduce", 4096, x)
+        group[0].memory("all_reduce", SMALL, x)
     fake.update(stream=21, capturing=True)
-    assert group[1].memory("all_reduce", 4096, x) is not memories[1]
+    assert group[1].memory("all_reduce", SMALL, x) is not memories[1]
     fake["stream"] = 30
     with pytest.raises(op.UnsupportedError, match="make a call on this stream before the capture"):
-        group[0].memory("all_reduce", 4096, x)
+        group[0].memory("all_reduce", SMALL, x)
 
 
 def test_calls_of_ranks_are_compared() -> None:
@@ -124,7 +126,7 @@ def test_calls_of_ranks_are_compared() -> None:
 
 def test_a_failed_exchange_is_reported_until_reset() -> None:
     group = LocalGroup([0, 0])
-    memory = group[0].memory("all_reduce", 4096, view_of(torch.zeros(8)))
+    memory = group[0].memory("all_reduce", SMALL, view_of(torch.zeros(8)))
     group[0].agree("all_reduce of (8,) f16")
     memory.status.keep[1] = LATE
     memory.steps.keep[:] = -1
