@@ -168,7 +168,7 @@ class SentResult(Result):
 
 
 def add(C: cute.Tensor, tiles: RankTiles, partials: Partials) -> None:
-    """Add the tiles of all ranks, and store the sums, in the helpers of all blocks."""
+    """Add the tiles of all ranks and store the results, in the helpers of all blocks."""
     p, config, call = partials, partials.config, partials.call
     me = call.x.staging.rank
     own = cute.Int32(0) if config.kind == "one_shot" else me

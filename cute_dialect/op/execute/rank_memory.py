@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # pragma: no cover
 
 
 class MemoryShape(NamedTuple):
-    """What an exchange needs of a rank.
+    """Sizes of the memory of a rank for an exchange.
 
     Attributes:
         slots: rows of the staging memory.

@@ -61,7 +61,7 @@ def all_gather_matmul(
         a: (m, K) of f16 or bf16, of the same shape on all ranks.
         b: (K, N), the columns of this rank. A transposed (N, K) matrix is not copied.
         return_a: also return the gathered ``a``.
-        group: as in :func:`all_reduce`.
+        group: as in :func:`cute_dialect.op.distributed.all_reduce`.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Returns:
@@ -105,7 +105,7 @@ def matmul_reduce_scatter(
         a: (M, K) of f16 or bf16, the part of K of this rank. M is a multiple of the number of ranks.
         b: (K, N). A transposed (N, K) matrix is not copied.
         op: "sum", or "avg" for the sum divided by the number of ranks.
-        group: as in :func:`all_reduce`.
+        group: as in :func:`cute_dialect.op.distributed.all_reduce`.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Returns:
@@ -148,7 +148,7 @@ def matmul_all_reduce(
     Args:
         a: (M, K) of f16 or bf16, the part of K of this rank.
         b: (K, N). A transposed (N, K) matrix is not copied.
-        group: as in :func:`all_reduce`.
+        group: as in :func:`cute_dialect.op.distributed.all_reduce`.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Returns:

@@ -13,7 +13,6 @@ A call that they do not support, such as one of f32 or along the last dimension,
 # torch is not installed where types are checked.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false, reportAttributeAccessIssue=false
-# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -35,8 +34,6 @@ class Library(Protocol):
     """A library of torch's operators."""
 
     def impl(self, op_name: str, fn: Callable[..., object], dispatch_key: str) -> object: ...
-
-    def _destroy(self) -> None: ...
 
 
 class _Installed:
@@ -148,6 +145,4 @@ def _kernel_of_torch(name: str, key: str) -> Callable[..., Array] | None:
 
 def uninstall() -> None:
     """Restore the operators of torch."""
-    if _Installed.library is not None:
-        _Installed.library._destroy()
-        _Installed.library = None
+    _Installed.library = None  # torch removes the kernels of a library that is deleted

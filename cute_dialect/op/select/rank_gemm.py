@@ -169,7 +169,7 @@ PEAK, SHARE, LAUNCH, SIGNAL = 989.5e12, 0.80, 2e-6, 3e-6
 """FLOP/s of 16-bit MMAs; the share that a large GEMM reaches; seconds of a launch, and of a signal with its wait."""
 
 _TRAFFIC = 1.02
-"""Slowdown of a GEMM beside transfers. Measured: 3 copies of 256 MiB beside a GEMM of 1.4 ms cost less than 1 %."""
+"""Slowdown of a GEMM by transfers at the same time. Measured for three copies of 256 MiB: less than 1 %."""
 
 _ADDED = 3e12
 """Bytes per second of the additions of partial results."""

@@ -37,7 +37,7 @@ def on_ranks(ranks: int, call: Callable[[int], object], schedule: str = "round-r
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("schedule", "element"), zip(SCHEDULES, [*DTYPES, *DTYPES]))
+@pytest.mark.parametrize(("schedule", "element"), list(zip(SCHEDULES, [*DTYPES, *DTYPES])))
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kernels(kind: str, ranks: int, element: str, schedule: str) -> None:
@@ -257,7 +257,7 @@ def test_explains_calls() -> None:
     assert found.problem.kind == "one_shot" and "adds all rows" in found.why
     assert op.explain(D.matmul_all_reduce, (4096, 1024), (1024, 8192), ranks=8).problem.kind == "two_shot"
     far = op.explain(D.matmul_reduce_scatter, (8192, 1024), (1024, 8192), ranks=64, topology="h100-dgx")
-    assert "kernels reach 8 GPUs only" in str(far) and far.times.transfer > 1e-3
+    assert "kernels reach 8 GPUs only" in str(far) and far.times.transfer > 4e-4
     times = [
         op.explain(D.matmul_reduce_scatter, (8192, 128), (128, 8192), ranks=n).microseconds for n in (2, 8, 64, 1024)
     ]
