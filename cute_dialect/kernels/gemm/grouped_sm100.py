@@ -41,7 +41,18 @@ from cute_dialect.kernels.gemm.grouped import (
     layouts_of,
 )
 from cute_dialect.kernels.gemm.host import as_read, elements_of, load_map, ring_of, store_map
-from cute_dialect.kernels.gemm.sm100 import CHIP, THREADS, Outputs, Sm100Config, TmemResult, Work, take_roles, tiled_mma
+from cute_dialect.kernels.gemm.sm100 import (
+    CHIP,
+    THREADS,
+    Mmas,
+    Outputs,
+    Sizes,
+    Sm100Config,
+    TmemResult,
+    Work,
+    take_roles,
+    tiled_mma,
+)
 from cute_dialect.lang import pipeline
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
 
@@ -196,7 +207,8 @@ def grouped_gemm(
         fused = Fused(c.epilogue, addends, pairs=True, batch=groups.batched[2])
         return GroupTmemResult(config, outputs, staging, fused)
 
-    take_roles(base, loads, (), mma, rings, steps, Work(tiles, fetches, result))
+    work = Work(tiles, fetches, result, lambda operands, held, memory: Mmas(mma, operands, base.tile))
+    take_roles(base, loads, rings, steps, work, Sizes(base.stage_bytes, base.columns, k))
 
 
 @printed

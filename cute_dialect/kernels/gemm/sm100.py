@@ -92,7 +92,7 @@ SCALED_TILES = tuple([(m, n) for m, n in TILES if m > 64])
 """Tiles (M, N) that plans use for operands with scale factors."""
 LOADER, MULTIPLIER, THREADS = 4, 5, 192
 """The warp that loads, the warp that multiplies, and the threads of a block."""
-_LANE = 1 << 16
+LANE = 1 << 16
 """Elements between two lanes of tensor memory."""
 
 
@@ -483,41 +483,71 @@ def gemm(
         fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
         return TmemResult(config, outputs, staging, fused)
 
-    work = Work(lambda: Tiles(c, raster), fetches, result)
-    take_roles(config, loads, scales, mma, rings, steps, work)
+    def factors() -> list[ScaleOperand]:
+        blocks = config.blocks_of_scales
+        rows = 1, blocks.of_b
+        return [ScaleOperand(scale, config.stages, n, blocks.along_k) for scale, n in zip(scales, rows)]
+
+    def products(
+        operands: Sequence[cute.Tensor], held: Sequence[ScaleOperand], memory: cute.Pointer
+    ) -> Mmas | ScaledMmas:
+        if config.scaling:
+            return ScaledMmas(mma, config.scaling, operands, held, memory)
+        return Mmas(mma, operands, config.tile)
+
+    work = Work(lambda: Tiles(c, raster), fetches, result, products, factors)
+    take_roles(config, (*loads, *scales), rings, steps, work, Sizes(config.stage_bytes, config.columns, k))
 
 
 class Work(NamedTuple):
-    """The tiles of a kernel, the loads of their operands and the stores of their results."""
+    """The tiles of a kernel, the loads of their operands, the MMAs, and the stores of their results."""
 
     tiles: Callable[[], Any]  # returns the tiles; all threads call it
     fetches: Callable[[Any, cute.Tensor, cute.Tensor], Callable[[pipeline.Slot, Any, cute.Int32 | int], None]]
     # of the tiles and the stages of A and B: the function that loads K step i of a place to a stage
-    result: Callable[[cute.Pointer], Any]  # of the staging buffers: the TmemResult
+    result: Callable[[cute.Pointer | None], Any]  # of the staging buffers: the TmemResult
+    products: Callable[[Sequence[cute.Tensor], Sequence[Any], cute.Pointer], Any]
+    # of A and B by MMAs, the operands below, and tensor memory behind the accumulators: the MMAs
+    held: Callable[[], Sequence[Any]] = list  # operands in tensor memory that are loaded with A and B, and then B
+
+
+class Sizes(NamedTuple):
+    """Sizes of a block."""
+
+    stage_bytes: int  # bytes of a stage
+    columns: int  # columns of tensor memory
+    line: int  # elements of B along K in a stage
+    buffers: int | None = None  # staging buffers, by default those of the configuration
 
 
 def take_roles(
     config: Sm100Config,
     loads: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
-    scales: Sequence[tuple[cute.CopyAtom, cute.Tensor]],
-    mma: cute.TiledMma,
     rings: Sequence[cute.ComposedLayout],
     steps: cute.Int32,
     work: Work,
+    sizes: Sizes,
 ) -> None:
-    """Allocate the memory of a block, and load, multiply and store its tiles."""
+    """Allocate the memory of a block, and load, multiply and store its tiles.
+
+    Args:
+        config: The configuration.
+        loads: TMA atoms and coordinates of A, B and all other operands.
+        rings: Layouts of the stages of A and B.
+        steps: Steps of K.
+        work: The operands and results.
+        sizes: Sizes of a block.
+    """
     (m, n), k = config.loaded, config.line
     columns, pair = config.tile[1], config.blocks == 2
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     if warp == LOADER and cute.arch.elect_one():
-        for atom, _ in (*loads, *scales):
+        for atom, _ in loads:
             cpasync.prefetch_descriptor(atom)
     sA, sB = (cute.smem_tensor(atom.value_type, ring.outer, 1024, ring.inner) for (atom, _), ring in zip(loads, rings))
-    staging = cute.arch.alloc_smem(cute.Uint8, config.buffers * BUFFER, alignment=1024)
-    blocks = config.blocks_of_scales
-    factors = [
-        ScaleOperand(scale, config.stages, rows, blocks.along_k) for scale, rows in zip(scales, (1, blocks.of_b))
-    ]
+    buffers = config.buffers if sizes.buffers is None else sizes.buffers
+    staging = cute.arch.alloc_smem(cute.Uint8, buffers * BUFFER, alignment=1024) if buffers else None
+    held = work.held()
     slot = cute.arch.alloc_smem(cute.Int32, 1)
     done = cute.arch.alloc_smem(cute.Int64, 1) if pair else None
     cluster = cute.tiled_divide(cute.make_layout((config.blocks, 1, 1)), (config.blocks,))  # (V, M, N, K)
@@ -525,7 +555,7 @@ def take_roles(
         num_stages=config.stages,
         producer_group=1,
         consumer_group=1,
-        tx_count=config.stage_bytes * config.blocks,
+        tx_count=sizes.stage_bytes * config.blocks,
         cta_layout_vmnk=cluster,
         defer_sync=True,
     ).make_participants()
@@ -541,7 +571,7 @@ def take_roles(
     if pair:
         pipeline.pipeline_init_arrive((config.blocks, 1))
         pipeline.pipeline_init_wait((config.blocks, 1))
-    tmem.allocate(config.columns)
+    tmem.allocate(sizes.columns)
     tmem.relinquish_alloc_permit()
     tmem.wait_for_alloc()
     memory = tmem.retrieve_ptr(cute.Float32)
@@ -554,17 +584,14 @@ def take_roles(
             for i in range(steps):
                 stage = producer.acquire_and_advance()
                 fetch(stage, place, i)
-                for operand, first in zip(factors, (place.row, place.column * columns // ROWS)):
+                for operand, first in zip(held, (place.row, place.column * columns // ROWS)):
                     operand.fetch(stage.index, stage.barrier, first, i)
         if pair:
             producer.tail()  # Commits of the other block still arrive here.
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
-        operands = cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, k // 4))
-        if config.scaling:
-            behind = memory + (config.accumulators * columns - config.overlap)
-            products = ScaledMmas(mma, config.scaling, operands, factors, behind)
-        else:
-            products = Mmas(mma, operands, config.tile)
+        operands = cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, sizes.line // 4))
+        behind = memory + (config.accumulators * columns - config.overlap) if held else memory
+        products = work.products(operands, held, behind)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             turn = multiplier.state.phase ^ 1 if config.overlap else None  # Accumulators that overlap take turns.
             result = multiplier.acquire_and_advance()
@@ -698,8 +725,8 @@ class TmemResult(Staging):
         done = 0
         while done < count:
             width = min(128, 1 << (count - done).bit_length() - 1)
-            layout = cute.make_layout(((16, 4), width), stride=((_LANE, 32 * _LANE), 1))
-            part = cute.make_tensor(acc + (16 * _LANE * atom + column + done), layout)
+            layout = cute.make_layout(((16, 4), width), stride=((LANE, 32 * LANE), 1))
+            part = cute.make_tensor(acc + (16 * LANE * atom + column + done), layout)
             op = tcgen05.Ld16x256bOp(tcgen05.Repetition(width // 8))
             load = tcgen05.make_tmem_copy(cute.make_copy_atom(op, cute.Float32), part).get_slice(self.thread)
             target = cute.make_tensor(values.iterator + done // 2, cute.make_layout((width // 2, 1, 1)))

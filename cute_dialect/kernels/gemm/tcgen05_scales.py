@@ -130,6 +130,17 @@ class ScaleOperand:
         return cute.make_tensor(cute.recast_ptr(self.memory, dtype=element), stages)
 
 
+def wait_for_set(consumer: pipeline.PipelineConsumer) -> pipeline.Slot:
+    """Return the next stage when it is full, and the MMAs of two stages before it are complete."""
+    stages = consumer.pipe.num_stages
+    if stages > SETS:  # Otherwise the next stage is full only after those MMAs.
+        index, phase = consumer.state.index, consumer.state.phase
+        wraps = index < SETS
+        index = index + (stages - SETS) if wraps else index - SETS
+        cute.arch.mbarrier_wait(consumer.pipe.empty(index), phase ^ 1 if wraps else phase)
+    return consumer.wait_and_advance()
+
+
 class ScaledMmas:
     """Issue of the copies of scale factors and of the MMAs of a stage, by one thread.
 
@@ -182,13 +193,7 @@ class ScaledMmas:
 
     def wait(self, consumer: pipeline.PipelineConsumer) -> pipeline.Slot:
         """Return the next stage when it is full, and the MMAs of two stages before it are complete."""
-        stages = consumer.pipe.num_stages
-        if stages > SETS:  # Otherwise the next stage is full only after those MMAs.
-            index, phase = consumer.state.index, consumer.state.phase
-            wraps = index < SETS
-            index = index + (stages - SETS) if wraps else index - SETS
-            cute.arch.mbarrier_wait(consumer.pipe.empty(index), phase ^ 1 if wraps else phase)
-        return consumer.wait_and_advance()
+        return wait_for_set(consumer)
 
     def multiply(
         self, acc: cute.Tensor, stage: cute.Int32, first: cute.Int32 | int, accumulate: cute.Boolean | bool

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.mixed_input import MixedConfig, mixed_input_text
 from cute_dialect.kernels.gemm.sparse import SparseConfig, sparse_gemm_text
+from cute_dialect.kernels.gemm.sparse_sm100 import SparseSm100Config, sparse_sm100_text
 from cute_dialect.kernels.gemm.weight_packing import UnpackConfig, unpack_text
 from cute_dialect.op.arrays.dtypes import element_name
 from cute_dialect.op.errors import DtypeError, ShapeError
@@ -28,6 +30,9 @@ from cute_dialect.op.problems.compressed_weights import PackedWeight, SparseWeig
 from cute_dialect.op.problems.packed_weights import ACTIVATIONS, RESULTS, checked_packed
 from cute_dialect.op.problems.sparse_weights import ELEMENTS, check_sparse
 from cute_dialect.op.problems.sparse_weights import choose_config as choose_sparse
+from cute_dialect.op.select import sm100_model
+from cute_dialect.op.select.backends import Backend
+from cute_dialect.op.select.kernel_choice import Problem
 from cute_dialect.op.select.mixed_input import choose_plan
 
 if TYPE_CHECKING:  # pragma: no cover
@@ -132,7 +137,8 @@ class SparseExplanation(Explanation):
     m: int
     shape: tuple[int, int]  # of the weights
     element: str
-    config: SparseConfig
+    config: SparseConfig | SparseSm100Config
+    bounds: tuple[Line, ...] = ()  # static bounds of a chip without measurements
 
     def _title(self) -> str:
         n, k = self.shape
@@ -143,10 +149,15 @@ class SparseExplanation(Explanation):
         yield "tile", f"{c.tile[0]} rows of w, {c.tile[1]} rows of x, {c.stages} stages of 128"
 
     def _limits(self) -> str:
-        return f"{self.bytes / 1e6:.3g} MB, {self.flops / 1e9:.3g} GFLOP (an H200)"
+        return f"{self.bytes / 1e6:.3g} MB, {self.flops / 1e9:.3g} GFLOP{'' if self.bounds else ' (an H200)'}"
+
+    def _after(self) -> Iterator[Line]:
+        yield from self.bounds
 
 
-def explain_mm_sparse(x: Array, w: SparseWeight, element: str, bias: object) -> SparseExplanation:
+def explain_mm_sparse(
+    x: Array, w: SparseWeight, element: str, bias: object, backend: Backend | None = None
+) -> SparseExplanation:
     """Explain ``mm_sparse``.  Raises the errors of the function.
 
     Args:
@@ -154,6 +165,7 @@ def explain_mm_sparse(x: Array, w: SparseWeight, element: str, bias: object) -> 
         w: compressed weights.
         element: type of ``x`` if it is a shape.
         bias: the bias, its shape, or None.
+        backend: that of a chip with tensor memory; None for the kernels of sm_90.
     """
     check_sparse("mm_sparse", w)
     shape = tuple(x if isinstance(x, tuple | list) else x.shape)
@@ -164,8 +176,26 @@ def explain_mm_sparse(x: Array, w: SparseWeight, element: str, bias: object) -> 
     if element not in ELEMENTS:
         raise DtypeError(f"mm_sparse: x has dtype {element}; it must have one of {', '.join(ELEMENTS)}")
     m = prod(shape[:-1])
-    c, flops = choose_sparse(m, n, element, has_bias=bias is not None), 2 * m * n * k
-    size = n * k * 9 // 8 + 2 * m * k + 2 * m * n
+    flops, size = 2 * m * n * k, n * k * 9 // 8 + 2 * m * k + 2 * m * n
+    if backend is not None:
+        epilogue = Epilogue() if bias is None else Epilogue(bias="m", bias_type=element)
+        problem = Problem(n, m, k, element, element, "k", "k", 1)
+        config = sm100_model.choose_sparse(problem, backend.target, epilogue)
+        bounds = sm100_model.sparse_bounds(config, problem)
+        return SparseExplanation(
+            operation="mm_sparse",
+            kernel=config.name,
+            flops=flops,
+            bytes=size,
+            kernels=(RowKernel(config.name, sparse_sm100_text, (config,), target=backend.target),),
+            status=backend.status,
+            m=m,
+            shape=(n, k),
+            element=element,
+            config=config,
+            bounds=sm100_model.bound_lines(config.base, bounds, is_sparse=True),
+        )
+    c = choose_sparse(m, n, element, has_bias=bias is not None)
     return SparseExplanation(
         operation="mm_sparse",
         kernel=c.name,

@@ -89,6 +89,7 @@ from cute_dialect.op.select.backends import (
     WGMMA,
     backend_of,
     capability_named,
+    of_tensor_memory,
     unknown_gpu,
     unmeasured,
 )
@@ -221,7 +222,8 @@ def explain(
             groups = explain_grouped(a, b, out, more, dtype, math, Sm100Groups(backend.target), others, element)
             launch = f"{name} needs sm_{WGMMA.chip}, so launch it by op.GroupedGemm with kernel_cc={backend.chip}"
             return replace(groups, gpu=gpu, status=f"{backend.status}; {launch}")
-    if capability is not None and (is_convolution(function) or function in _BY_WGMMA):
+    is_sparse = function is mm_sparse and capability is not None and of_tensor_memory(capability) is not None
+    if capability is not None and not is_sparse and (is_convolution(function) or function in _BY_WGMMA):
         WGMMA.check_gpu(capability, name)
     if is_convolution(function):
         how = {"alpha": alpha, "beta": beta, "c": c, "bias": bias, "activation": applied, "epilogue": epilogue}
@@ -259,7 +261,8 @@ def explain(
 
         return of_gpu(explain_mm_packed(of_gemm, a, b, element, bias, dtype))
     if function is mm_sparse and not more:
-        return of_gpu(explain_mm_sparse(a, b, element, bias))
+        backend = None if capability is None else of_tensor_memory(capability)
+        return of_gpu(explain_mm_sparse(a, b, element, bias, backend))
     if function is sample:
         values = [more.get(x, y) for x, y in (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0), ("min_p", 0.0))]
         arrays = [x if hasattr(x, "shape") else None for x in values]

@@ -1,7 +1,8 @@
 """GEMM with 2:4 sparse weights: ``op.mm_sparse``, and ``op.compress_2_4`` and ``op.expand_2_4``.
 
 Two of each four consecutive weights of a row may be nonzero.  ``wgmma.mma_async.sp`` multiplies the kept half at twice
-the rate; see :mod:`cute_dialect.kernels.gemm.sparse`.
+the rate; see :mod:`cute_dialect.kernels.gemm.sparse`.  On GPUs with tensor memory the MMA is ``tcgen05.mma.sp``
+(:mod:`cute_dialect.kernels.gemm.sparse_sm100`), which needs the metadata in another order: a call copies them.
 """
 
 # torch is not installed where types are checked; arrays may belong to any library.
@@ -10,12 +11,15 @@ the rate; see :mod:`cute_dialect.kernels.gemm.sparse`.
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
+from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.sparse import CompressConfig, compress_text, expand_text, sparse_gemm_text
-from cute_dialect.op.arrays.library import break_graph, call_operator, gpu_here
-from cute_dialect.op.errors import ArgumentError, ShapeError
+from cute_dialect.kernels.gemm.sparse_sm100 import sparse_sm100_text
+from cute_dialect.op.arrays.library import break_graph, call_operator
+from cute_dialect.op.errors import ArgumentError, ShapeError, UnsupportedError
 from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
@@ -26,9 +30,14 @@ from cute_dialect.op.problems.sparse_weights import (
     check_problem,
     check_sparse,
     choose_config,
+    metadata_by_lanes,
     metadata_shape,
 )
+from cute_dialect.op.select.backends import WGMMA, Backend, chip_of, of_tensor_memory, unmeasured
 from cute_dialect.op.select.gemm_dispatch import gpu_of
+from cute_dialect.op.select.kernel_choice import Problem
+from cute_dialect.op.select.sm100_model import choose_sparse
+from cute_dialect.runtime.arrays import ArrayView
 
 if TYPE_CHECKING:  # pragma: no cover
     from typing import Unpack
@@ -81,7 +90,7 @@ def compressed(
     c = CompressConfig(one.element)
     with one.on():
         kept, words, wrong = one.result((n, k // 2)), one.result(metadata_shape(n, k), "i32"), one.indices(1, (1,))
-        kernel = RowKernel(c.name, compress_text, (c,), "launch_compress")
+        kernel = RowKernel(c.name, compress_text, (c,), "launch_compress", target_here(one))
         one.launch(kernel, one.aligned_matrix(name), one.matrix_of(kept), one.matrix_of(words), wrong)
         found = int(one.native(wrong)[0])  # pyright: ignore[reportIndexIssue]
     if found:
@@ -121,7 +130,7 @@ def expanded(w: SparseWeight, device: object = None, stream: object = None, run:
         c = CompressConfig(one.element)
         with one.on():
             dense = one.result(w.shape)
-            kernel = RowKernel(f"{c.name}-expand", expand_text, (c,), "launch_expand")
+            kernel = RowKernel(f"{c.name}-expand", expand_text, (c,), "launch_expand", target_here(one))
             one.launch(kernel, one.aligned_matrix("w.kept"), one.matrix("w.metadata"), one.matrix_of(dense))
         return dense
 
@@ -135,6 +144,7 @@ def mm_sparse(
     w: SparseWeight,
     bias: Array = None,
     *,
+    kernel: str | None = None,
     device: object = None,
     stream: object = None,
     **run: Unpack[Interpreted],
@@ -145,6 +155,7 @@ def mm_sparse(
         x: (…, K), f16 or bf16.
         w: (N, K) weights, the result of :func:`compress_2_4`, of the type of ``x``.
         bias: (N,), of the type of ``x``.
+        kernel: on the interpreter, the name of a kernel for another GPU, as :func:`cute_dialect.op.explain` reports it.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
     Raises:
@@ -157,8 +168,38 @@ def mm_sparse(
     if torch is not None and (torch.compiler.is_compiling() or needs_gradients(x, bias)):
         from cute_dialect.op.torch.dispatch import CUTE  # late: torch
 
+        if kernel is not None:
+            raise UnsupportedError("mm_sparse: kernel is not supported in a graph or with gradients; omit it")
         return call_operator("mm_sparse", lambda: CUTE.mm_sparse(x, *w, bias), x, device, stream, run)
-    return multiplied(x, w, bias, device, stream, run)
+    return multiplied(x, w, bias, device, stream, run, kernel)
+
+
+def target_here(one: RowCall) -> str:
+    """Return the target of kernels for any GPU, or "" for the default target."""
+    return "" if one.cpu or WGMMA.runs_on(one.capability()) else chip_of(one.capability())
+
+
+def _backend(one: RowCall, kernel: str | None) -> Backend | None:
+    """Return the backend of a GPU with tensor memory, or that of a named kernel; None for the kernels of sm_90."""
+    if one.cpu:
+        named = re.search(r"-sm(\d+)-sparse", kernel or "")
+        return None if named is None else unmeasured(int(named[1]))
+    return of_tensor_memory(one.capability())
+
+
+def _by_tensor_memory(one: RowCall, x: ArrayView, y: ArrayView, backend: Backend, kernel: str | None) -> None:
+    """Launch the kernel of a chip with tensor memory on ``x`` and the transposed result."""
+    w, bias = SparseWeight(one.native(one.views["w.kept"]), one.native(one.views["w.metadata"])), one.vector("bias")
+    (n, k), element = w.shape, one.element
+    epilogue = Epilogue(bias="" if bias is None else "m", bias_type="f32" if bias is None else element)
+    config = choose_sparse(Problem(n, x.shape[0], k, element, element, "k", "k", 1), backend.target, epilogue)
+    if kernel not in (None, config.name):
+        raise UnsupportedError(
+            f"mm_sparse: kernel {kernel!r} does not match this call; omit kernel, or use {config.name!r}"
+        )
+    words = one.view_of(metadata_by_lanes(w.metadata, n, k))
+    made = RowKernel(config.name, sparse_sm100_text, (config,), target=backend.target)
+    one.launch(made, one.aligned_matrix("w.kept"), x, y, words, bias)
 
 
 def multiplied(
@@ -168,6 +209,7 @@ def multiplied(
     device: object = None,
     stream: object = None,
     run: Interpreted | None = None,
+    kernel: str | None = None,
 ) -> Array:
     """Compute :func:`mm_sparse` without gradients, for weights that are checked."""
 
@@ -180,18 +222,24 @@ def multiplied(
         with one.on():
             y = one.result((*one.x.shape[:-1], n))
             if one.count:
-                if not one.cpu:
-                    gpu_here("mm_sparse")
+                one.check_gpu()
+                to, backend = one.matrix_of(y), _backend(one, kernel)
+                transposed = to._replace(shape=to.shape[::-1], strides=(1, n))
+                if backend is not None:
+                    _by_tensor_memory(one, one.aligned_matrix("x"), transposed, backend, kernel)
+                    return y
                 sms = 132 if one.cpu else gpu_of(one.gpu)[1]
                 c = choose_config(one.count, n, one.element, has_bias=bias is not None, sms=sms)
-                to = one.matrix_of(y)
-                transposed = to._replace(shape=to.shape[::-1], strides=(1, n))
-                kernel = RowKernel(c.name, sparse_gemm_text, (c,))
-                kept, words = one.aligned_matrix("w.kept"), one.matrix("w.metadata")
-                one.launch(kernel, kept, one.aligned_matrix("x"), transposed, words, one.vector("bias"))
+                if kernel not in (None, c.name):
+                    raise UnsupportedError(
+                        f"mm_sparse: kernel {kernel!r} does not match this call; omit kernel, or use {c.name!r}"
+                    )
+                made, words = RowKernel(c.name, sparse_gemm_text, (c,)), one.matrix("w.metadata")
+                matrices = one.aligned_matrix("w.kept"), one.aligned_matrix("x"), transposed
+                one.launch(made, *matrices, words, one.vector("bias"))
         return y
 
-    if device is not None or stream is not None or run:
+    if device is not None or stream is not None or run or kernel is not None:
         return compute()
     return _KNOWN.call(bias is None, tuple([t for t in (x, *w, bias) if t is not None]), compute)
 

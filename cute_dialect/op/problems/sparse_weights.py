@@ -4,14 +4,25 @@
 ('sparse-f16-256x128-q3-c2-d-b1', (128, 16, 64))
 """
 
+# Arrays may belong to any library.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.config import GemmConfig
 from cute_dialect.kernels.gemm.sparse import ROWS, STEP, THREADS, SparseConfig
+from cute_dialect.op.arrays.dtypes import is_of_torch
 from cute_dialect.op.errors import DtypeError, ShapeError, UnsupportedError
 from cute_dialect.op.keywords import type_name
 from cute_dialect.op.problems.compressed_weights import SparseWeight
+
+if TYPE_CHECKING:  # pragma: no cover
+    from cute_dialect.op.signature_types import Array
 
 ELEMENTS = ("f16", "bf16")
 """Supported types."""
@@ -45,6 +56,40 @@ def check_sparse(call: str, w: object) -> None:
             f"{call}: w.metadata has shape {tuple(w.metadata.shape)}, but weights of {w.shape} need {wanted}; pass the "
             "compressed weights unchanged"
         )
+
+
+_VALID = 0x44444444
+"""Metadata that keep the first two elements of each group."""
+
+
+def metadata_by_lanes(words: Array, n: int, k: int) -> Array:
+    """Return the metadata of (N, K) weights in the order of the lanes of tensor memory, (128 ceil(N / 128), words).
+
+    A word holds 16 elements along K of two rows, which are 8 apart. The words of 64 rows and 64 of K are in the order
+    of the threads of ``wgmma``: four along K for each of 8 rows, for each of four warps. A row of the result has four
+    words for 128 of K, one for each step of 32: of 16 lanes, the first 8 have those of its first half.
+
+    Args:
+        words: the metadata of ``compress_2_4``.
+        n, k: shape of the weights.
+
+    >>> import numpy as np
+    >>> words = np.zeros((2, 256), np.int32)
+    >>> words[0, 128 + 7] = 1  # the second 64 of K, row 1, the last 16 elements
+    >>> np.argwhere(metadata_by_lanes(words, 128, 128)).tolist()
+    [[9, 3]]
+    """
+    blocks, tiles = metadata_shape(n, k)[0], -(-k // STEP)
+    wide = -(-blocks // 2) * 2
+    if wide > blocks:  # Rows of no weights need valid metadata, too.
+        shape = (wide, words.shape[1])
+        padded = words.new_full(shape, _VALID) if is_of_torch(words) else np.full_like(words, _VALID, shape=shape)
+        padded[:blocks] = words
+        words = padded
+    # Blocks of 64 rows, steps of 128 along K, of 64, warps, rows of a warp, steps of 32 and of 16 along K.
+    split = words.reshape(wide, tiles, 2, 4, 8, 2, 2)
+    turn = getattr(split, "permute" if is_of_torch(words) else "transpose")
+    return turn((0, 3, 6, 4, 1, 2, 5)).reshape(wide * ROWS, tiles * 4)
 
 
 _TILES = (

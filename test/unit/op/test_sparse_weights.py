@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from launched_here import Seen, here
 
 from cute_dialect import op
 from cute_dialect.kernels.epilogue.combination import Epilogue
@@ -186,3 +187,52 @@ def test_a_graph_cannot_compress() -> None:
     ):
         with pytest.raises(RuntimeError, match=f"{name} is not supported in a graph; call it before torch.compile"):
             torch.compile(call, fullgraph=True, backend="eager")()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gpu", "chip"), [("NVIDIA B200", "sm100"), ("NVIDIA GB300", "sm103"), ("NVIDIA Thor", "sm110")]
+)
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_kernels_of_tensor_memory(gpu: str, chip: str, has_bias: bool) -> None:
+    """Random problems are exact; the call copies the metadata to the order of the lanes."""
+    rng = np.random.default_rng([ord(chip[-1]), has_bias])
+    m, n, k = int(rng.integers(1, 200)), 8 * int(rng.integers(1, 50)), 16 * int(rng.integers(1, 30))
+    dtype = BF16 if has_bias else np.float16
+    w, x, bias = weights(n, k, dtype), integers(m, k, dtype=dtype), integers(n, dtype=dtype)
+    packed, more = op.compress_2_4(w, device="cpu"), bias if has_bias else None
+    found = op.explain(op.mm_sparse, x, packed, bias=more, gpu=gpu)
+    assert f"-{chip}-sparse" in found.kernel and found.status == "assembled and interpreted, never run on the chip"
+    y = op.mm_sparse(x, packed, more, kernel=found.kernel, device="cpu", checks=["race", "uninit", "strict"])
+    exact = x.astype(np.float64) @ w.T.astype(np.float64) + bias.astype(np.float64) * has_bias
+    np.testing.assert_array_equal(y, exact.astype(dtype))
+
+
+@pytest.mark.slow
+def test_the_gpu_selects_the_kernel() -> None:
+    torch = pytest.importorskip("torch")
+    w, x, bias = torch.tensor(weights(72, 144)), torch.tensor(integers(3, 5, 144)), torch.tensor(integers(72))
+    packed = op.compress_2_4(w, device="cpu")
+    with here(Seen(capability=(10, 3))) as seen:
+        y = op.mm_sparse(x, packed, bias)
+        assert torch.equal(y, (x.double() @ w.double().T + bias.double()).half())
+        assert seen.names == ["f16-f16-kk-256x64x128-8-sm103-sparse-bf16"]
+        assert torch.equal(op.expand_2_4(packed), w) and seen.names[-1] == "sparse-compress-f16-expand"
+
+
+def test_kernels_of_tensor_memory_are_explained() -> None:
+    packed = op.SparseWeight(np.zeros((4096, 2048), np.float16), np.zeros((64, 8192), np.int32))
+    text = str(op.explain(op.mm_sparse, (4096, 4096), packed, gpu="NVIDIA B200"))
+    assert "kernel    f16-f16-kk-256x192x128-5-sm100-sparse\n" in text and "twice as many multiply-adds" in text
+    # 5 tiles of 256 x 192, of which a block has half, in 32 steps of 128 at 8192 multiply-adds per cycle.
+    assert f"MMA       {5 * 128 * 192 * 4096 // 8192} cycles: 5 tiles of 256 x 192 per pair of blocks" in text
+    with pytest.raises(op.UnsupportedError, match="wgmma kernels need sm_90, but the GPU is sm_120"):
+        op.explain(op.mm_sparse, (64, 4096), packed, gpu="NVIDIA GeForce RTX 5090")
+    with pytest.raises(
+        op.UnsupportedError, match="kernel 'x-sm100-sparse' does not match this call; omit kernel, or use 'f"
+    ):
+        op.mm_sparse(integers(2, 32), op.compress_2_4(W, device="cpu"), kernel="x-sm100-sparse", device="cpu")
+    with pytest.raises(
+        op.UnsupportedError, match="mm_sparse: kernel 'x' does not match this call; omit kernel, or use 's"
+    ):
+        op.mm_sparse(integers(2, 32), op.compress_2_4(W, device="cpu"), kernel="x", device="cpu")
