@@ -44,6 +44,7 @@ from cute_dialect.kernels.gemm.host import as_read, elements_of, load_map, ring_
 from cute_dialect.kernels.gemm.sm100 import (
     CHIP,
     THREADS,
+    Held,
     Mmas,
     Outputs,
     Sizes,
@@ -207,7 +208,7 @@ def grouped_gemm(
         fused = Fused(c.epilogue, addends, pairs=True, batch=groups.batched[2])
         return GroupTmemResult(config, outputs, staging, fused)
 
-    work = Work(tiles, fetches, result, lambda operands, held, memory: Mmas(mma, operands, base.tile))
+    work = Work(tiles, fetches, result, lambda: Held((), lambda operands, memory: Mmas(mma, operands, base.tile)))
     take_roles(base, loads, rings, steps, work, Sizes(base.stage_bytes, base.columns, k))
 
 

@@ -39,7 +39,7 @@ interpreted, but never run on the chip.
 # pyright: basic, reportOptionalMemberAccess=false
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import cute_dialect.lang as cute
 from cute_dialect.arch.targets import TARGETS
@@ -483,19 +483,19 @@ def gemm(
         fused = Fused(c.epilogue, addends, pairs=not c.direct, batch=c.batch)
         return TmemResult(config, outputs, staging, fused)
 
-    def factors() -> list[ScaleOperand]:
+    def held() -> Held:
         blocks = config.blocks_of_scales
         rows = 1, blocks.of_b
-        return [ScaleOperand(scale, config.stages, n, blocks.along_k) for scale, n in zip(scales, rows)]
+        factors = [ScaleOperand(scale, config.stages, n, blocks.along_k) for scale, n in zip(scales, rows)]
 
-    def products(
-        operands: Sequence[cute.Tensor], held: Sequence[ScaleOperand], memory: cute.Pointer
-    ) -> Mmas | ScaledMmas:
-        if config.scaling:
-            return ScaledMmas(mma, config.scaling, operands, held, memory)
-        return Mmas(mma, operands, config.tile)
+        def products(operands: Sequence[cute.Tensor], memory: cute.Pointer) -> Mmas | ScaledMmas:
+            if config.scaling:
+                return ScaledMmas(mma, config.scaling, operands, factors, memory)
+            return Mmas(mma, operands, config.tile)
 
-    work = Work(lambda: Tiles(c, raster), fetches, result, products, factors)
+        return Held(factors, products)
+
+    work = Work(lambda: Tiles(c, raster), fetches, result, held)
     take_roles(config, (*loads, *scales), rings, steps, work, Sizes(config.stage_bytes, config.columns, k))
 
 
@@ -505,10 +505,24 @@ class Work(NamedTuple):
     tiles: Callable[[], Any]  # returns the tiles; all threads call it
     fetches: Callable[[Any, cute.Tensor, cute.Tensor], Callable[[pipeline.Slot, Any, cute.Int32 | int], None]]
     # of the tiles and the stages of A and B: the function that loads K step i of a place to a stage
-    result: Callable[[cute.Pointer | None], Any]  # of the staging buffers: the TmemResult
-    products: Callable[[Sequence[cute.Tensor], Sequence[Any], cute.Pointer], Any]
-    # of A and B by MMAs, the operands below, and tensor memory behind the accumulators: the MMAs
-    held: Callable[[], Sequence[Any]] = list  # operands in tensor memory that are loaded with A and B, and then B
+    result: Callable[..., Any]  # of the staging buffers: the TmemResult
+    held: Callable[[], "Held"]  # returns the operands in tensor memory; all threads call it
+
+
+class HeldOperand(Protocol):
+    """An operand that is loaded with A and B, and then copied to tensor memory."""
+
+    def fetch(self, stage: cute.Int32, barrier: cute.Pointer, first: cute.Int32, k: cute.Int32 | int) -> None:
+        """Issue the load of a stage, from block ``first`` of rows on."""
+        ...
+
+
+class Held(NamedTuple):
+    """Operands in tensor memory, of A and then of B, and the MMAs that read them."""
+
+    operands: Sequence[HeldOperand]
+    products: Callable[[Sequence[cute.Tensor], cute.Pointer], "Mmas | ScaledMmas"]
+    # of A and B by MMAs, and of tensor memory behind the accumulators: the MMAs
 
 
 class Sizes(NamedTuple):
@@ -584,14 +598,14 @@ def take_roles(
             for i in range(steps):
                 stage = producer.acquire_and_advance()
                 fetch(stage, place, i)
-                for operand, first in zip(held, (place.row, place.column * columns // ROWS)):
+                for operand, first in zip(held.operands, (place.row, place.column * columns // ROWS)):
                     operand.fetch(stage.index, stage.barrier, first, i)
         if pair:
             producer.tail()  # Commits of the other block still arrive here.
     elif warp == MULTIPLIER and tiles.rank == 0 and cute.arch.elect_one():
         operands = cute.tiled_divide(sA, (m, k // 4)), cute.tiled_divide(sB, (n, sizes.line // 4))
-        behind = memory + (config.accumulators * columns - config.overlap) if held else memory
-        products = work.products(operands, held, behind)
+        behind = memory + (config.accumulators * columns - config.overlap) if held.operands else memory
+        products = held.products(operands, behind)
         for tile in range(tiles.first, tiles.count(), tiles.step):
             turn = multiplier.state.phase ^ 1 if config.overlap else None  # Accumulators that overlap take turns.
             result = multiplier.acquire_and_advance()

@@ -32,7 +32,18 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.epilogue.combination import Epilogue
 from cute_dialect.kernels.gemm.host import load_map, ring_of
 from cute_dialect.kernels.gemm.mainloop import Operand, Place, Tiles
-from cute_dialect.kernels.gemm.sm100 import CHIP, COLUMNS, LANE, THREADS, Mmas, Sizes, Sm100Config, Work, take_roles
+from cute_dialect.kernels.gemm.sm100 import (
+    CHIP,
+    COLUMNS,
+    LANE,
+    THREADS,
+    Held,
+    Mmas,
+    Sizes,
+    Sm100Config,
+    Work,
+    take_roles,
+)
 from cute_dialect.kernels.gemm.tcgen05_scales import SETS, wait_for_set
 from cute_dialect.lang import blackwell, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
@@ -49,7 +60,7 @@ class SparseSm100Config(NamedTuple):
     """Configuration of a GEMM for sm_100 with a sparse A."""
 
     base: Sm100Config = Sm100Config(tile=(128, 128), stages=4)
-    """The GEMM; its K of 128 bytes is that of the kept elements. Of its epilogue only the bias per row is used."""
+    """The GEMM; its K of 128 bytes is that of the kept elements. The epilogue may only have a bias per row."""
 
     @property
     def depth(self) -> int:
@@ -137,9 +148,9 @@ class MetadataOperand:
             cute.group_modes(cute.flat_divide(coords, (ROWS, WORDS)), 0, 2),
         )
 
-    def fetch(self, stage: cute.Int32, barrier: cute.Pointer, row: cute.Int32, k: cute.Int32 | int) -> None:
-        """Issue the load of a stage, of the rows of block ``row``."""
-        row = cute.min(row, self.last)  # A block of a pair may have no rows; it needs valid metadata.
+    def fetch(self, stage: cute.Int32, barrier: cute.Pointer, first: cute.Int32, k: cute.Int32 | int) -> None:
+        """Issue the load of a stage, of the rows of block ``first``."""
+        row = cute.min(first, self.last)  # A block of a pair may have no rows; it needs valid metadata.
         cute.copy(self.atom, self.tiles[None, row, k], self.slots[None, stage], tma_bar_ptr=barrier)
 
 
@@ -310,16 +321,11 @@ def sparse_gemm(
 
         return fetch
 
-    def products(operands: Sequence[cute.Tensor], held: Sequence[MetadataOperand], memory: cute.Pointer) -> SparseMmas:
-        return SparseMmas(mma, operands, base.tile, held[0], memory)
+    def held() -> Held:
+        metadata = MetadataOperand(words, base.stages)
+        return Held([metadata], lambda operands, memory: SparseMmas(mma, operands, base.tile, metadata, memory))
 
-    work = Work(
-        lambda: Tiles(c, raster),
-        fetches,
-        lambda staging: ColumnResult(config, C, bias),
-        products,
-        lambda: [MetadataOperand(words, base.stages)],
-    )
+    work = Work(lambda: Tiles(c, raster), fetches, lambda staging: ColumnResult(config, C, bias), held)
     sizes = Sizes(config.stage_bytes, config.columns, config.depth, buffers=0)
     take_roles(base, (*loads, words), rings, steps, work, sizes)
 
