@@ -881,10 +881,6 @@ def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> 
         found = arrays[2].transpose(3, 0, 2, 1)[:, 0].astype(np.float64)
         return bool(np.abs(found - np.array(wanted)).max() <= 4e-3)
 
-    covered = (
-        "a consumer releases the rotary part of a slot before its half of the values, for which the producer waits"
-        " first (acquire patterns)"
-    )
     passed = (
         "the other consumer has waited for this part before the named barrier, which passes on what it has learnt"
         " (synchronizes-with, causality order)"
@@ -894,9 +890,7 @@ def _latent_attention(name: str, c: LatentConfig, heads: int, *lengths: int) -> 
         " consumer passes its probabilities, for which the other one waits before its tile ends (bar)"
     )
     long = (lambda: _latent_attention(name, c, heads, 258 * c.tile_n).problems[0]()) if c.gathers else None
-    return Subject(
-        name, lambda: latent_text(c), "launch", [make], right, covered=covered, passed=passed, read=read, long=long
-    )
+    return Subject(name, lambda: latent_text(c), "launch", [make], right, passed=passed, read=read, long=long)
 
 
 def _attention_of_bytes(name: str, c: AttentionConfig, *lengths: tuple[int, int]) -> Subject:
@@ -1236,10 +1230,11 @@ SLOPED = with_slopes(_functions(), (0,))
 OF_FUNCTIONS = BackwardConfig("f16", 64, functions=SLOPED, sms=2)
 """The backward of :func:`_functions` with the gradient of the slope, to which two blocks add."""
 LATENT = LatentConfig("f16", used=True, page=64, sms=1)
-"""One block computes the tiles of three sequences, with more steps than slots, odd and even.
+"""One block computes the tiles of three sequences, of two, five and one steps.
 
 The first one ends within a tile, so that the barrier of its loads is used before any proxy fence of a consumer. So does
-the last one, whose loads must wait for consumers. The second one ends with a tile.
+the second one, whose loads must wait for consumers. It uses both slots repeatedly, and only its waits for slot 1 order
+the loads of slot 1. The last one ends with a tile.
 """
 HALVES = default_backward_config("f16", 192, "right")._replace(sms=1)
 
@@ -1340,8 +1335,8 @@ def subjects() -> list[Subject]:
         _few_results(FewResultsConfig("f16", "f16", 2, 67, 3, vector=2, pixels=2), 37, 32),
         _attention_backward("attention backward", BACKWARD, 1, 270, 200),
         _attention_of_bytes("attention of 8-bit floats", BYTES, (150, 200), (10, 30)),
-        _latent_attention("latent attention", LATENT, 16, 100, 64, 164),
-        _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 192, 100),
+        _latent_attention("latent attention", LATENT, 16, 100, 292, 64),
+        _latent_attention("latent attention, rows copied by threads", LATENT._replace(page=2), 16, 100, 320),
         _block_counts(150, 90),
         attention_subject("attention, causal", PLAIN._replace(mask="right", lse=True), 300, 200, heads=2),
         attention_subject("attention with dropout", PLAIN._replace(tile_m=64, dropout=True), 100, 150),

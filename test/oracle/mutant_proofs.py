@@ -7,13 +7,15 @@ order any of them (:data:`COMMUTES`). The remaining reasons are separate facts (
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from mutant_kernels import Subject
 from mutations import EFFECTS, Mutation, crossed, has_effect
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import DenseArrayBase, FixedBitwidthType, Float32Type, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from cute_dialect.upstream.llvm import GEPOp
 
 LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
 STORES = ("nvvm.cp.async.bulk.tensor.global.shared.cta",)
@@ -69,6 +71,17 @@ COMMUTES = (
         " (wgmma.fence, wgmma.wait_group), of which a wait for an mbarrier has none",
     ),
     Commutes(
+        "nvvm.mbarrier.try_wait.parity",
+        ("nvvm.elect.sync",),
+        "elect.sync elects a lane of the warp and orders no accesses to memory (elect.sync); all lanes execute both",
+    ),
+    Commutes(
+        "nvvm.mbarrier.arrive",
+        ("nvvm.mbarrier.arrive",),
+        "both arrivals release the same accesses of the thread (release patterns), and a thread that needs one of the"
+        " two phases waits for it",
+    ),
+    Commutes(
         "nvvm.wgmma.fence.aligned",
         _but(*WGMMA),
         "wgmma.fence orders accesses to registers of wgmma.mma_async (wgmma.fence) and was moved across none",
@@ -119,6 +132,11 @@ COMMUTES = (
         "a proxy fence may stand anywhere on the path of causality between the write and the"
         " asynchronous read (causality order);"
         " the thread that issues the copy executes it after the barrier",
+    ),
+    Commutes(
+        "nvvm.bar.warp.sync",
+        ("nvvm.elect.sync",),
+        "elect.sync elects a lane of the warp and orders no accesses to memory (elect.sync), which the barrier orders",
     ),
     Commutes(
         "nvvm.barrier",
@@ -199,6 +217,12 @@ def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
         return (
             "a wait orders what is after it (acquire patterns): earlier it orders more, and nothing between lets it end"
         )
+    across = [o for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)]
+    if op.name == "nvvm.barrier" and earlier and names == {"nvvm.mbarrier.arrive"} and all(map(_only_arrival, across)):
+        return (
+            "a barrier orders what is after it (bar): earlier it orders more; the arrival that it crosses is not needed"
+            " for the barrier to end, for every schedule ends, and a thread that needs its phase waits for it"
+        )
     return ""
 
 
@@ -276,7 +300,7 @@ def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
             " a race"
         )
     others = {*LOADS, "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity"}
-    if earlier and names <= others | {"llvm.load", "nvvm.cp.async.shared.global"}:
+    if earlier and names <= others | {"llvm.load", "nvvm.cp.async.shared.global", "nvvm.shfl.sync"}:
         return (
             "earlier it orders more, and what it waits for does not need the ops between, for every schedule ends:"
             " otherwise the wait would never end, under any schedule"
@@ -469,17 +493,62 @@ def _without_copies(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 def _fenced_again(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """Another proxy fence follows before the next MMA or bulk copy, executed by the threads that issue it."""
-    fence, at = "nvvm.fence.proxy", op.next_op
+    fence = "nvvm.fence.proxy"
     if op.name != fence or (mutation.kind not in ("drop", "weaken") and mutation.what != f"{fence} earlier"):
         return ""
-    while at is not None and not any(o.name in (*LOADS, *STORES, "nvvm.wgmma.mma_async") for o in at.walk()):
-        if at.name == fence and at.properties == op.properties:
-            return (
-                "the next proxy fence is on the path of causality between the writes and the MMAs, too (causality"
-                " order): it is before the next MMA, and all threads that issue MMAs execute it"
-            )
-        at = at.next_op
-    return ""
+    # The next barrier also orders these writes before the MMAs of threads that pass it in other code.
+    barrier = next((o for o in _following(op) if o.name == "nvvm.barrier"), None)
+    others = [o for o in _function(op).walk() if barrier is not None and o.name == barrier.name and o is not barrier]
+    same = [o for o in others if barrier is not None and _same_value(o.operands[0], barrier.operands[0])]
+    if not _next_fences(op, op) or any(_next_fences(o, op) is None for o in same):
+        return ""
+    return (
+        "the next proxy fence is on the path of causality between the writes and the MMAs, too (causality order): it is"
+        " before the next MMA, and all threads that issue MMAs execute it"
+    )
+
+
+def _next_fences(start: Operation, like: Operation) -> list[Operation] | None:
+    """Return the proxy fences that come next on the paths after an op, None if an MMA or bulk copy may come before.
+
+    The fences are like another one, which the mutant lacks and which is not among them: the paths after it are others.
+    """
+    met: list[Operation] = []
+    at: Operation | None = start
+    while at is not None and not at.name.endswith("func"):
+        ops = _following(at)
+        if at is not start and at.name in ("scf.for", "scf.while"):
+            ops = [at, *ops]  # the next iteration
+        found = _first_of(ops, like, met)
+        if found is not None:
+            return met if found.name == like.name else None
+        at = at.parent_op()
+    return met
+
+
+def _first_of(ops: Iterable[Operation], like: Operation, met: list[Operation]) -> Operation | None:
+    """Return the fence that comes before all MMAs and bulk copies, or one of these, or None if a path has neither.
+
+    Fences are added to ``met``, except `like` itself.
+    """
+    for op in ops:
+        if op.name == like.name and op.properties == like.properties:
+            met += [op] if op is not like else []
+            return op
+        if op.name in (*LOADS, *STORES, "nvvm.wgmma.mma_async") or _is_mma_asm(op):
+            return op
+        paths = [_first_of(region.blocks[0].ops if region.blocks else [], like, met) for region in op.regions]
+        access = next((found for found in paths if found is not None and found.name != like.name), None)
+        if access is not None:
+            return access
+        always = paths[:1] if op.name == "scf.while" else paths if op.name == "scf.if" else []
+        if always and all(always):
+            return always[0]
+    return None
+
+
+def _is_mma_asm(op: Operation) -> bool:
+    return op.name == "llvm.inline_asm" and "wgmma.mma_async" in str(op.properties["asm_string"])
 
 
 def _one_group(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -584,6 +653,163 @@ def _groups_left(op: Operation) -> int | None:
     code = op.properties.get("asm_string") if op.name == "llvm.inline_asm" else None
     found = re.match(r"wgmma\.wait_group\.sync\.aligned (\d+)", code.data) if isinstance(code, StringAttr) else None
     return int(found[1]) if found else None
+
+
+def _function(op: Operation) -> Operation:
+    """Return the function that contains an op."""
+    at = op.parent_op()
+    while at is not None and not at.name.endswith("func"):
+        at = at.parent_op()
+    assert at is not None
+    return at
+
+
+def _following(op: Operation) -> list[Operation]:
+    """Return the ops after an op in its block."""
+    found: list[Operation] = []
+    at = op.next_op
+    while at is not None:
+        found.append(at)
+        at = at.next_op
+    return found
+
+
+def _address(pointer: SSAValue) -> tuple[SSAValue, int]:
+    """Return the base of a pointer and its offset from it, in bytes. The base is computed from run-time values."""
+    offset = 0
+    while isinstance(op := pointer.owner, GEPOp) and len(op.operands) == 1:
+        indices, element = op.properties["rawConstantIndices"], op.properties["elem_type"]
+        assert isinstance(indices, DenseArrayBase)
+        if len(indices) != 1 or not isinstance(element, FixedBitwidthType):
+            break
+        offset += int(indices.get_values()[0]) * element.size
+        pointer = op.operands[0]
+    return pointer, offset
+
+
+def _same_value(one: SSAValue, other: SSAValue) -> bool:
+    """Return True if two values are computed by the same ops without effects."""
+    if one is other:
+        return True
+    a, b = one.owner, other.owner
+    return (
+        isinstance(a, Operation)
+        and isinstance(b, Operation)
+        and (a.name, a.properties, len(a.operands)) == (b.name, b.properties, len(b.operands))
+        and not a.regions
+        and a.name.startswith(("arith.", "nvvm.read.ptx.sreg."))
+        and all(_same_value(x, y) for x, y in zip(a.operands, b.operands))
+    )
+
+
+ARRIVES = ("nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.expect_tx", "nvvm.cp.async.mbarrier.arrive")
+
+
+def _only_arrival(like: Operation) -> Operation | None:
+    """Return the only op of the kernel that arrives at the mbarrier of an op, None if there may be others."""
+    base, offset = _address(like.operands[0])
+    found: list[Operation] = []
+    for o in _function(like).walk():
+        if o.name == "nvvm.inline_ptx" and "mbarrier" in str(o.properties["ptxCode"]):
+            return None
+        if o.name not in ARRIVES:
+            continue
+        at = _address(o.operands[0])
+        if at[0] is not base:
+            return None
+        if at == (base, offset):
+            found.append(o)
+    return found[0] if len(found) == 1 else None
+
+
+def _released_before(first: Operation, wait: Operation) -> bool:
+    """Return True if the threads that release the mbarrier of a wait release that of an earlier wait afterwards.
+
+    Both mbarriers expect as many arrivals, and each of the two has one op that arrives at it, in the same iterations.
+    So a phase of the first is complete only when the same phase of the other one is.
+    """
+    releases = [a if (a := _only_arrival(w)) and a.name == "nvvm.mbarrier.arrive" else None for w in (first, wait)]
+    counts = [
+        next((o.operands[1] for o in _function(w).walk() if _is_init(o) and _same_mbarrier(o, w)), None)
+        for w in (first, wait)
+    ]
+    if None in releases or None in counts or not _same_value(first.operands[1], wait.operands[1]):
+        return False
+    if not _same_value(*(count for count in counts if count is not None)):
+        return False
+    last, earlier = (_guarded(o) for o in releases if o is not None)
+    if len(last) != len(earlier) or last[-1] not in _following(earlier[-1]):
+        return False
+    return all(_same_value(a.operands[0], b.operands[0]) for a, b in zip(last[1:], earlier[1:]))
+
+
+def _is_init(op: Operation) -> bool:
+    return op.name == "nvvm.mbarrier.init"
+
+
+def _same_mbarrier(one: Operation, other: Operation) -> bool:
+    return _address(one.operands[0]) == _address(other.operands[0])
+
+
+def _guarded(op: Operation) -> list[Operation]:
+    """Return an op and the scf.if ops whose conditions it needs to be executed, from the inside out."""
+    found = [op]
+    while (parent := found[-1].parent_op()) is not None and parent.name == "scf.if":
+        if found[-1].parent is not parent.regions[0].blocks[0]:
+            break
+        found.append(parent)
+    return found
+
+
+def _covering(wait: Operation) -> Operation | None:
+    """Return an earlier wait of the block that waits for everything that a wait waits for, None if there is none."""
+    before = wait.prev_op
+    while before is not None:
+        if before.name == wait.name and _released_before(before, wait):
+            return before
+        before = before.prev_op
+    return None
+
+
+def _released_last(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A wait for a slot that its consumers release before another one, or their release of it, orders nothing."""
+    wait = "nvvm.mbarrier.try_wait.parity"
+    if mutation.what == "nvvm.mbarrier.arrive earlier":
+        waits = [o for o in _function(op).walk() if o.name == wait and _same_mbarrier(o, op)]
+        covered = bool(waits) and all(_covering(o) is not None for o in waits)
+    else:
+        weaker = mutation.kind == "drop" or mutation.what.endswith(" later")
+        covered = op.name == wait and weaker and _covering(op) is not None
+    if not covered:
+        return ""
+    return (
+        "the threads that release this mbarrier release another one afterwards, for which the same phase has been"
+        " waited before (release patterns, acquire patterns)"
+    )
+
+
+def _loaded_only(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """A proxy fence was moved before stores of f32, which no MMA and no bulk copy of the kernel accesses."""
+    if mutation.what != "nvvm.fence.proxy earlier":
+        return ""
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)]
+    if not all(o.name == "llvm.store" and isinstance(o.operands[0].type, Float32Type) for o in effects):
+        return ""
+    function = _function(op)
+    types = re.findall(r"\btma_\w+<(\w+)", str(function.attributes.get("cute.args")))
+    for o in function.walk():
+        if o.name == "nvvm.wgmma.mma_async":
+            types += [str(o.properties[key]) for key in ("typeA", "typeB")]
+        elif _is_mma_asm(o):
+            types += re.findall(r"\.m64n\d+k\d+\.\w+\.(\w+)\.(\w+)", str(o.properties["asm_string"]))[0]
+        elif o.name.startswith("nvvm.cp.async.bulk.") and "tensor" not in o.name and "group" not in o.name:
+            return ""
+    if not types or any("f32" in t for t in types):
+        return ""
+    return (
+        "fence.proxy.async orders generic accesses before asynchronous ones (membar, fence): the stores are of f32, of"
+        " which no MMA and no bulk copy accesses any; one that does without a fence is reported as a race"
+    )
 
 
 def _converges(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -727,6 +953,8 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _all_start,
     _converges,
     _covered,
+    _released_last,
+    _loaded_only,
     _at_begin,
     _passed,
     _read_before,
