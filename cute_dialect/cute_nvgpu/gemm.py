@@ -67,8 +67,8 @@ def gemm_operands(
     atom = mma.atom if isinstance(mma, TiledMmaType) else mma
     assert isinstance(atom, MmaAtomType)
     if sparse != atom.SPARSE:
-        wanted, got = ("sparse", "dense") if sparse else ("dense", "sparse (see cute.sparse_gemm)")
-        raise AlgebraError(f"operand #0 must be a {wanted} atom, got the {got} atom {atom}")
+        is_what = "dense; use cute.gemm" if sparse else "sparse; use cute.sparse_gemm"
+        raise AlgebraError(f"operand #0 must be a {'sparse' if sparse else 'dense'} atom; {atom} is {is_what}")
     if scaled != atom.has_scales:
         wanted, got = ("with", "without") if scaled else ("without", "with")
         more = "" if scaled else " (see cute.scaled_gemm)"

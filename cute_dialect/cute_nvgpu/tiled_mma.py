@@ -575,7 +575,7 @@ class TiledMmaOp(OperandOp):
         assert isinstance(mma, TiledMmaType)
         if cls.OPERAND == "E" and not mma.atom.SPARSE:
             raise AlgebraError(
-                f"operand #0 must be a tiled MMA of a sparse atom, because a dense atom has no operand E, got {mma}"
+                f"operand #0 must be a tiled MMA of a sparse atom; {mma.atom} is dense and has no operand E"
             )
         if cls.OPERAND in ("SFA", "SFB") and not mma.atom.has_scales:
             raise AlgebraError(

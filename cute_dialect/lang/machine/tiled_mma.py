@@ -20,7 +20,7 @@ from cute_dialect.arch.atom import MmaAtom as MmaRow
 from cute_dialect.arch.descriptors import SWIZZLES, plain_atom, smem_tile
 from cute_dialect.arch.elements import bits_of
 from cute_dialect.arch.errors import ArchError
-from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, TCGEN05, has_arch
+from cute_dialect.arch.targets import DEFAULT_CHIP, TARGETS, has_arch
 from cute_dialect.lang.machine.atoms import MmaAtom, MmaOp, Record, check_target, make_mma_atom, refuse
 from cute_dialect.lang.machine.instructions import in_kernel, tensor_operand
 from cute_dialect.lang.machine.threads import issued_by_one
@@ -749,7 +749,7 @@ def _emit_product(name: str, what: str, atom: MmaAtom, operands: list[SSAValue],
         tracer.op(name, operands)
     except LayoutError as e:
         shown = ", ".join(f"{n} {t!r}" for n, t in zip(("D", "A", "B"), tensors))
-        others = atoms_for(tensors, tracer.chip)
+        others = atoms_for(tensors, tracer.chip, sparse=name == "cute.sparse_gemm")
         hint = f"the operands are {shown}" + (f"\n{tracer.chip} has for these elements: {others}" if others else "")
         refuse("F254", f"{what} by {atom.type}", e, hint=hint)
 
@@ -788,7 +788,7 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
 
     shapes: dict[tuple[str, str, str, str], list[tuple[int, int, int]]] = {}
     for name in ATOMS:
-        if name.startswith(("SM90_64x", "SM90_SPARSE_")) or "_SPARSE_" in name:
+        if name.startswith(("SM90_64x", "SM90_SPARSE_")):
             continue
         row = ATOMS[name]
         if isinstance(row, MmaRow) and row.a == a and _has(chip, row.arch):
@@ -804,27 +804,35 @@ def _products(chip: str, a: str) -> tuple[tuple[str, str], ...]:
 
         for d, x, y in TYPES:
             if x == a:
-                n = INTEGER_N if d == "i32" else FLOAT_N
-                lines.append(("wgmma", f"wgmma 64xNx{256 // bits_of(x)} ({d},{x},{y},{d}), N from {n[0]} to {n[-1]}"))
-    return (*lines, *(("tcgen05_mma", text) for text in _tcgen05_products(chip, a)))
+                n, k = INTEGER_N if d == "i32" else FLOAT_N, 256 // bits_of(x)
+                for family, depth in (("wgmma", k), ("wgmma_sp", 2 * k)):
+                    lines.append((family, f"{family} 64xNx{depth} ({d},{x},{y},{d}), N from {n[0]} to {n[-1]}"))
+    return (*lines, *_tcgen05_products(chip, a))
 
 
-def _tcgen05_products(chip: str, a: str) -> Iterator[str]:
-    """Yield descriptions of the dense MMAs of tensor memory for element type ``a`` of A, one per kind and type of D."""
-    from cute_dialect.arch.tcgen05_kinds import FORMS, KINDS, SCALED_KINDS, extents_n  # late: start-up
+def _tcgen05_products(chip: str, a: str) -> Iterator[tuple[str, str]]:
+    """Yield the MMAs of tensor memory for element type ``a`` of A, one per form, kind and type of D, as `_products`."""
+    from cute_dialect.arch.tcgen05_kinds import FORMS, KINDS, SCALED_KINDS, WIDE_ARCH, shapes_of  # late: start-up
 
-    shapes = sorted({(m, group) for group, rows in FORMS[""].rows.items() for m in rows})
-    for kind in KINDS:
-        types = [t for t in kind.types if t[1] == a and _has(chip, kind.arch)]
-        for d in dict.fromkeys(t[0] for t in types):
-            tiles = ", ".join(f"{m}xNx{kind.depth}" for m in dict.fromkeys(m for m, _ in shapes))
-            n = sorted({n for m, group in shapes for n in extents_n(kind, m, group)})
-            y = "|".join(t[2] for t in types if t[0] == d)
-            yield f"tcgen05_mma {tiles} ({d},{a},{y},{d}), N from {n[0]} to {n[-1]}"
-    for scaled in SCALED_KINDS:
-        if a in scaled.elements and _has(chip, TCGEN05):
-            y, k = "|".join(scaled.elements), scaled.depth
-            yield f"tcgen05_mma 128xNx{k}, 256xNx{k} (f32,{a},{y},f32), kind = {scaled.name}, N from 8 to 256"
+    for form in FORMS.values():
+        family = f"tcgen05_mma_{form.name}".rstrip("_")
+        name = family.removesuffix("_ws")
+        for kind in (*KINDS, *(SCALED_KINDS if form.scales else ())):
+            arch = (form.name == "sp" and kind.sparse_arch) or kind.arch
+            types = [t for t in kind.types if t[1] == a and _has(chip, arch)]
+            for wide in (False, True) if kind.wide and not form.name and _has(chip, WIDE_ARCH) else (False,):
+                found = [
+                    shapes_of(form, kind, group, AddressSpace.smem, m, is_wide=wide)
+                    for group, rows in form.rows.items()
+                    for m in rows
+                ]
+                tiles = ", ".join(dict.fromkeys(f"{m}xNx{x.depth}" for x in found for m in x.rows))
+                n = sorted({n for x in found for n in x.extents})
+                words = (["ws"] if form.name == "ws" else []) + ([f"kind = {kind.name}"] if kind.factors else [])
+                for d in dict.fromkeys(t[0] for t in types):
+                    y = "|".join(t[2] for t in types if t[0] == d)
+                    more = "".join([f", {word}" for word in words])
+                    yield family, f"{name} {tiles} ({d},{a},{y},{d}){more}, N from {n[0]} to {n[-1]}"
 
 
 def _has(chip: str, needed: str) -> bool:
@@ -847,10 +855,20 @@ def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:
     return tuple([text for kind in kinds for _, text in _products(chip or DEFAULT_CHIP, kind)])
 
 
-def atoms_for(tensors: Sequence[Any], chip: str) -> str:
-    """Return one line with the MMA instructions for the element type of A, given the operands (D, A, B)."""
+def atoms_for(tensors: Sequence[Any], chip: str, *, sparse: bool = False) -> str:
+    """Return one line with the MMA instructions for the element type of A, given the operands (D, A, B).
+
+    ``sparse`` selects those with a sparse A. Those that keep B in a buffer are left out.
+    """
     element = getattr(tensors[1], "element_type", None) if len(tensors) > 1 else None
-    return "; ".join(text for _, text in _products(chip, element.mlir_type)) if element is not None else ""
+    if element is None:
+        return ""
+    found = [
+        text
+        for family, text in _products(chip, element.mlir_type)
+        if family.endswith("_sp") == sparse and not family.endswith("_ws")
+    ]
+    return "; ".join(found)
 
 
 def tiled_mma_text(mma: TiledMma) -> str:

@@ -179,8 +179,8 @@ def test_accepted_operands_of_sparse_gemm() -> None:
     ("cls", "types", "message"),
     [
         (sparse_mma.SparseGemmOp, (TM, D, A, B), "expected 5 to 6 operands, got 4"),
-        (sparse_mma.SparseGemmOp, (DENSE_TM, D, A, B, E), "#0 must be a sparse atom, got the dense atom"),
-        (gemm.GemmOp, (TM, D, A, B), r"#0 must be a dense atom, got the sparse \(see cute.sparse_gemm\) atom"),
+        (sparse_mma.SparseGemmOp, (DENSE_TM, D, A, B, E), r"#0 must be a sparse atom; .* is dense; use cute.gemm"),
+        (gemm.GemmOp, (TM, D, A, B), r"#0 must be a dense atom; .* is sparse; use cute.sparse_gemm"),
         (sparse_mma.SparseGemmOp, (TM, D, A, B, "i32"), "#4 must be a !cute.memref, operand E"),
         (sparse_mma.SparseGemmOp, (TM, D, A, B, E.replace("i16", "i32")), "operand E has elements i32"),
         (sparse_mma.SparseGemmOp, (TM, D, A, B, E.replace("rmem", "gmem")), "E is in gmem.* needs it in rmem"),

@@ -280,34 +280,50 @@ def test_atoms_of_a_chip() -> None:
     assert cute.atoms("sm_80", cute.BFloat16) == (
         "fma 1x1x1 (bf16,bf16,bf16,bf16)",
         "mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)",
+        "mma_sp 16x8x16, 16x8x32 (f32,bf16,bf16,f32)",
     )
+    assert "wgmma_sp 64xNx32 (f32,bf16,bf16,f32), N from 8 to 256" in cute.atoms("sm_90a", cute.BFloat16)
     assert "wgmma 64xNx16 (f32,bf16,bf16,f32), N from 8 to 256" in cute.atoms("sm_90a", cute.BFloat16)
     wide = {t for t in cute.atoms("sm_100a", cute.Float16) if t.startswith("tcgen05")}
     assert wide == {
-        f"tcgen05_mma 64xNx16, 128xNx16, 256xNx16 ({d},f16,f16,{d}), N from 8 to 256" for d in ("f16", "f32")
+        text
+        for d in ("f16", "f32")
+        for text in (
+            f"tcgen05_mma 64xNx16, 128xNx16, 256xNx16 ({d},f16,f16,{d}), N from 8 to 256",
+            f"tcgen05_mma_sp 128xNx32, 256xNx32 ({d},f16,f16,{d}), N from 16 to 256",
+            f"tcgen05_mma 32xNx16, 64xNx16, 128xNx16 ({d},f16,f16,{d}), ws, N from 64 to 256",
+        )
     }
     assert not any("tcgen05" in t for chip in ("sm_90a", "sm_120a") for t in cute.atoms(chip))
     assert not any("tcgen05" in t for t in cute.atoms("sm_103a", cute.Int8))
 
 
-@pytest.mark.parametrize("a", [cute.Float8E5M2, cute.Float4E2M1FN, cute.Int8])
-def test_listed_atoms_of_tensor_memory_exist(a: Any) -> None:
-    """Each type and shape of a line is an atom, for the smallest and the largest N that a pair or a block has."""
-    lines = [t for t in cute.atoms("sm_100a", a) if t.startswith("tcgen05")]
-    assert len(lines) == {cute.Float8E5M2: 3, cute.Float4E2M1FN: 5, cute.Int8: 1}[a]
+@pytest.mark.parametrize(
+    ("chip", "a", "count"),
+    [
+        ("sm_100a", cute.Float8E5M2, 8),
+        ("sm_100a", cute.Float4E2M1FN, 12),
+        ("sm_103a", cute.Float4E2M1FN, 14),
+        ("sm_100a", cute.Int8, 3),
+    ],
+)
+def test_listed_atoms_of_tensor_memory_exist(chip: str, a: Any, count: int) -> None:
+    """Each type and shape of a line is an atom, for N of 64, which all forms have, and for the largest."""
+    lines = [t for t in cute.atoms(chip, a) if t.startswith("tcgen05")]
+    assert len(lines) == count
     for line in lines:
-        found = re.fullmatch(r"tcgen05_mma (.*) \((.*)\)(?:, kind = (\w+))?, N from 8 to 256", line)
+        found = re.fullmatch(
+            r"tcgen05_mma(_sp)? (.*) \((.*)\)(, ws)?(?:, kind = (\w+))?, N from (?:8|16|64) to 256", line
+        )
         assert found is not None
-        d, x, y, _ = found[2].split(",")
-        for shape, b in itertools.product(found[1].split(", "), y.split("|")):
+        d, x, y, _ = found[3].split(",")
+        form = "sp" if found[1] else "ws" if found[4] else ""
+        for shape, b in itertools.product(found[2].split(", "), y.split("|")):
             m, k = map(int, shape.split("xNx"))
-            for n in (32, 256):
-                if found[3]:
-                    assert find_tcgen05(found[3], m // 128, (m, n, k), (d, x, b)).shape_mnk == (m, n, k)
-                else:
-                    assert find_tcgen05(
-                        kind_of_types((d, x, b)).name, m // 128 or 1, (m, n, k), (d, x, b)
-                    ).shape_mnk == (m, n, k)
+            for n in (64, 256):
+                kind = found[5] or kind_of_types((d, x, b)).name
+                made = find_tcgen05(kind, m // 128 or 1, (m, n, k), (d, x, b), form=form)
+                assert made.shape_mnk == (m, n, k)
 
 
 def registers(shape: Any, kind: Any) -> Any:
