@@ -848,7 +848,7 @@ def atoms(chip: str = "", a: type[Numeric] | None = None) -> tuple[str, ...]:
 
     Example:
         >>> from cute_dialect.lang.values.dtypes import BFloat16
-        >>> atoms("sm_80", BFloat16)
+        >>> atoms("sm_80", BFloat16)[:2]
         ('fma 1x1x1 (bf16,bf16,bf16,bf16)', 'mma_sync 16x8x8, 16x8x16 (f32,bf16,bf16,f32)')
     """
     kinds = sorted({k.mlir_type for k in NUMBER_TYPES.values()}) if a is None else [a.mlir_type]
