@@ -20,7 +20,7 @@ from cute_dialect.prove.attributes import integer_of, integers_of
 from cute_dialect.prove.decisions import Restart, interval_of, is_above, lowest, threshold
 from cute_dialect.prove.facts import Actor, Facts, Table
 from cute_dialect.prove.program import Program
-from cute_dialect.prove.sequences import value_varies, varies
+from cute_dialect.prove.sequences import reads_array, varies
 from cute_dialect.prove.signs import is_false
 from cute_dialect.prove.state import ALL_LANES, State, Warp
 from cute_dialect.prove.values import (
@@ -47,6 +47,7 @@ from cute_dialect.prove.values import (
     normalized,
     split_lanes,
     symbol,
+    trips_of,
     uniform,
     wrapped,
 )
@@ -67,6 +68,7 @@ _CASTS = (
 _SAME = ("llvm.addrspacecast", "builtin.unrealized_conversion_cast", "llvm.freeze", "llvm.intr.ssa.copy", "ub.freeze")
 _UNSIGNED_CASTS = ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr")
 _DYNAMIC = -(2**31)
+_TENSOR, _GLOBAL = "!llvm.ptr<6>", "!llvm.ptr<1>"
 _SHIFTED = "a left shift of a size or iteration may reach the sign bit; multiply instead"
 _SMALL = 1 << 31
 _UNSIGNED_ABOVE = 8
@@ -141,7 +143,7 @@ class Evaluator:
             op: The op that asks.
             relative: The loop whose induction variable is part of the constant, if any.
         """
-        terms, bound, positive = threshold(difference)
+        terms, bound, positive = self._question_of(difference)
         base = self.base(w, terms)
         if base != relative and all(f.static != base for f in w.frames):
             if terms not in self.learned.askers.setdefault(op, set()):
@@ -149,7 +151,41 @@ class Evaluator:
                 raise Restart
             if base in s.shifted:
                 raise NotProved("asks for a trip count that other warps have already passed", op)
+        self._decide_product(s, w, base, bound, op)
         return self._is_above(s, base, bound) is positive
+
+    def _question_of(self, difference: Linear) -> tuple[Terms, int, bool]:
+        """Return the question whether a sum is positive, see `threshold`.
+
+        A loop over the difference of two sizes counts a symbol of its own, which is the difference if that is not
+        negative. A comparison of the difference with such a number is a question about the symbol.
+        """
+        terms, bound, positive = threshold(difference)
+        if len(terms) > 1:
+            trips = trips_of(Linear(terms)).terms
+            if bound >= 0 and trips in self.learned.loop_bases:
+                return trips, bound, positive
+            opposite = Linear(terms) * -1
+            assert isinstance(opposite, Linear)
+            trips = trips_of(opposite).terms
+            if bound < 0 and trips in self.learned.loop_bases:
+                return trips, -bound - 1, not positive
+        return terms, bound, positive
+
+    def _decide_product(self, s: State, w: Warp, base: Base, bound: int, op: Operation) -> None:
+        """Decide whether a product is positive by the signs of its factors, of which one is not negative.
+
+        Roles that skip a tile without steps and roles whose loop over `tiles * heads` has no iteration then agree.
+        """
+        factors = _factors(base[0])
+        low, high = interval_of(s.decisions, base, self.learned.minimum)
+        if factors is None or bound < 0 or base in s.shifted or (low or 0) > 0 or (high is not None and high <= bound):
+            return
+        if not any(map(self._is_natural, factors)):
+            return
+        self.learned.ranges.setdefault((base[0], 32), 1)
+        positive = all([self.is_positive(s, w, factor, op) for factor in factors])
+        s.decisions[base] = (1, high) if positive else (low, 0)
 
     def _is_above(self, s: State, base: Base, bound: int) -> bool:
         """Return True if the value of a base is above `bound`. Raises Undecided.
@@ -164,6 +200,8 @@ class Evaluator:
 
     def concrete(self, s: State, w: Warp, value: Value, op: Operation) -> Value:
         """Return the number that a symbol is, if decisions bound it on both sides."""
+        if isinstance(value, Linear) and len(value.terms) > 1:
+            return self._concrete_distance(s, w, value, op)
         if not isinstance(value, Linear) or len(value.terms) != 1 or value.terms[0][1] < 0:
             return value
         terms = ((value.terms[0][0], 1),)
@@ -174,6 +212,20 @@ class Evaluator:
             if not self.is_positive(s, w, Linear(terms, -guess), op):
                 return guess * value.terms[0][1] + value.const
         raise AssertionError(f"a symbol is above its upper bound {high}")
+
+    def _concrete_distance(self, s: State, w: Warp, value: Linear, op: Operation) -> Value:
+        """Return the number that the distance of two sizes is, if a loop over it has a known, positive length."""
+        span = Linear(value.terms)
+        trips = trips_of(span).terms
+        if trips not in self.learned.loop_bases:
+            return value
+        low, high = interval_of(s.decisions, self.base(w, trips), self.learned.minimum)
+        if low is None or high is None or low < 1:
+            return value
+        for guess in range(low, high + 1):
+            if not self.is_positive(s, w, Linear(value.terms, -guess), op):
+                return guess + value.const
+        raise AssertionError(f"a distance is above its upper bound {high}")
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -234,6 +286,9 @@ class Evaluator:
         if name == "nvvm.elect.sync":
             return lambda s, w, active: np.asarray(np.arange(32) == (active & -active).bit_length() - 1, np.int64)
         x = [self.reader(v) for v in op.operands]
+        if name == "llvm.load" and self.program.is_constant_load(op):
+            kind = f"load {op.results[0].type}"
+            return lambda s, w, active: _loaded(kind, x[0](w))
         if name == "nvvm.mapa":
             return lambda s, w, active: _peer(x[0](w), x[1](w))
         if name == "nvvm.shfl.sync":
@@ -251,7 +306,7 @@ class Evaluator:
             into = _path(op)
             return lambda s, w, active: _insert(x[1](w), x[0](w), into)
         if name in ("arith.select", "llvm.select"):
-            return lambda s, w, active: _select(x[0](w), x[1](w), x[2](w))
+            return lambda s, w, active: self._select(x[0](w), x[1](w), x[2](w))
         if name == "arith.cmpf":
             return _constant(0 if is_false(op) else UNKNOWN)
         if name == "arith.cmpi":
@@ -357,7 +412,7 @@ class Evaluator:
                 return symbol((ANY, f"extui from i{source}", value))
             raise NotProved("a value that may be negative is extended as an unsigned integer", op)
         if source == 1 and target > 1:
-            return symbol(("extui", value)) if value_varies(value) and op.name in _UNSIGNED_CASTS else UNKNOWN
+            return symbol(("extui", value)) if _is_opaque(value, 0) and op.name in _UNSIGNED_CASTS else UNKNOWN
         return value
 
     def _is_natural(self, value: Value) -> bool:
@@ -375,15 +430,17 @@ class Evaluator:
         if kind is None or len(raw) != 1:
             return _constant(UNKNOWN)
         stride, at = stride_of(kind), raw[0]
-        is_tensor = str(op.results[0].type) == "!llvm.ptr<6>"
+        space = str(op.results[0].type)
         read, index_of = x[0], x[1] if at == _DYNAMIC else None
 
         def element(s: State, w: Warp, active: int) -> Value:
             base, index = read(w), index_of(w) if index_of else at
             if isinstance(base, (int, np.ndarray)) and isinstance(index, (int, np.ndarray)):
                 return base + stride * index
-            if isinstance(base, Linear) and isinstance(index, int) and is_tensor:
+            if isinstance(base, Linear) and isinstance(index, int) and space in (_TENSOR, _GLOBAL):
                 return base + stride * index
+            if isinstance(base, Linear) and isinstance(index, Linear) and space == _GLOBAL:
+                return base + index * stride
             if isinstance(index, Counter) and isinstance(base, int):
                 raise NotProved("an address depends on the iteration of a loop of unknown length", op)
             return UNKNOWN
@@ -461,7 +518,7 @@ class Evaluator:
         if isinstance(b, Strided):
             a, b, predicate = b, a, _MIRRORED[predicate]
         word = PREDICATES[predicate]
-        if isinstance(a, Strided) and a.step == -1 and isinstance(b, int) and predicate < 6:
+        if isinstance(a, Strided) and a.step == -1 and isinstance(b, (int, Linear)) and predicate < 6:
             return self._compare_remaining(s, w, op, a, word, b)
         if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!="):
             return UNKNOWN
@@ -472,18 +529,20 @@ class Evaluator:
         equal = not self._above(s, w, a.counter, n, op) and not self._above(s, w, n, a.counter, op)
         return int(equal == (word == "=="))
 
-    def _compare_remaining(self, s: State, w: Warp, op: Operation, a: Strided, word: str, b: int) -> Value:
-        """Compare the number of iterations that are left with a number."""
-        lower = a.lower
-        if not isinstance(lower, Linear) or self.base(w, lower.terms) != a.counter.loop or a.counter.slope != 1:
+    def _compare_remaining(self, s: State, w: Warp, op: Operation, a: Strided, word: str, b: int | Linear) -> Value:
+        """Compare the number of iterations that are left with a number, or the last index with a size."""
+        left = a.lower - b if isinstance(a.lower, Linear) else a.lower
+        if not isinstance(left, Linear) or a.counter.slope != 1:
+            return UNKNOWN
+        if self.base(w, self._question_of(Linear(left.terms))[0]) != a.counter.loop:
             return UNKNOWN
 
         def above(n: int) -> bool:
-            return self.is_positive(s, w, Linear(lower.terms, lower.const - a.counter.value - n), op, a.counter.loop)
+            return self.is_positive(s, w, Linear(left.terms, left.const - a.counter.value - n), op, a.counter.loop)
 
         if word in ("==", "!="):
-            return int((above(b - 1) and not above(b)) == (word == "=="))
-        return int(above(b if word in (">", "<=") else b - 1) == (word in (">", ">=")))
+            return int((above(-1) and not above(0)) == (word == "=="))
+        return int(above(0 if word in (">", "<=") else -1) == (word in (">", ">=")))
 
     def _above(self, s: State, w: Warp, a: int | Linear | Counter, b: int | Linear | Counter, op: Operation) -> bool:
         """Return True if a > b."""
@@ -504,7 +563,7 @@ class Evaluator:
         difference = (left if isinstance(left, Linear) else Linear((), left)) - right
         if isinstance(difference, int):
             return difference > 0
-        terms, _, _ = threshold(difference)
+        terms, _, _ = self._question_of(difference)
         if relative is not None and self.base(w, terms) != relative:
             raise NotProved("compares the iteration of a loop with another symbol than its bound", op)
         return self.is_positive(s, w, difference, op, relative)
@@ -569,10 +628,12 @@ class Evaluator:
                 if "min" in name
                 else (a if self._above(s, w, a, b, op) else b)
             )
-        if name in ("shrsi", "shrui") and width == 32 and b == 30 and isinstance(a, Linear) and not a.const:
+        if name in ("shrsi", "shrui") and width == 32 and b == 30 and self._may_be_small(a):
+            assert isinstance(a, Linear)
             self.learned.small.add(a.terms)
             return 0
-        a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
+        if name != "muli":  # the same symbol in all roles, see _decide_product
+            a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
         if isinstance(a, Linear) and isinstance(b, int) and self._is_natural(a):
@@ -586,6 +647,10 @@ class Evaluator:
         natural = name != "shli" and self._is_natural(a) and self._is_natural(b)
         operands = cast("Hashable", a), cast("Hashable", b)
         return symbol((name, *operands)) if natural else symbol((ANY, f"{name} i{width}", *operands))
+
+    def _may_be_small(self, value: Value) -> bool:
+        """Return True if a size is from 0 to 2^30 - 1 provided that its terms are."""
+        return isinstance(value, Linear) and (not value.const or (value.const < 0 and self._is_natural(value)))
 
     def _spread(self, name: str, a: Value, b: Value, width: int) -> Value:
         """Compute with a sum of symbols and a number per lane."""
@@ -611,6 +676,19 @@ class Evaluator:
         if any(natural) if name == "maxsi" else all(natural):
             return symbol((name, a, b))
         return symbol((ANY, f"{name} i{width}", a, b))
+
+    def _select(self, c: Value, one: Value, other: Value) -> Value:
+        if isinstance(c, int):
+            return one if c else other
+        numbers = (int, np.ndarray)
+        if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
+            return uniform(np.where(c, one, other))
+        if not isinstance(c, Linear) or not isinstance(one, (int, Linear)) or not isinstance(other, (int, Linear)):
+            return UNKNOWN
+        if not _is_opaque(c, 0):
+            return UNKNOWN
+        is_natural = self._is_natural(one) and self._is_natural(other)
+        return symbol(("select", c, one, other) if is_natural else (ANY, "select", c, one, other))
 
     def _fits(self, op: Operation | None, value: Value, width: int) -> Value:
         """Record the assumption that a sum or product does not overflow, and return it."""
@@ -708,6 +786,11 @@ def _constant(value: Value) -> Run:
     return lambda s, w, active: value
 
 
+def _loaded(kind: str, address: Value) -> Value:
+    """Return the element of a constant array."""
+    return symbol((ANY, kind, address)) if isinstance(address, Linear) else UNKNOWN
+
+
 def _peer(address: Value, rank: Value) -> Value:
     """Return the address of another block of the cluster for an address of the own block."""
     if not isinstance(address, (int, np.ndarray)) or not isinstance(rank, (int, np.ndarray)):
@@ -716,23 +799,26 @@ def _peer(address: Value, rank: Value) -> Value:
     return uniform(peer) if isinstance(peer, np.ndarray) else peer
 
 
-def _select(c: Value, one: Value, other: Value) -> Value:
-    if isinstance(c, int):
-        return one if c else other
-    numbers = (int, np.ndarray)
-    if isinstance(c, np.ndarray) and isinstance(one, numbers) and isinstance(other, numbers):
-        return uniform(np.where(c, one, other))
-    if isinstance(c, Linear) and isinstance(one, (int, Linear)) and isinstance(other, (int, Linear)):
-        return symbol((ANY, "select", c, one, other)) if value_varies(c) else UNKNOWN
-    return UNKNOWN
+def _factors(terms: Terms) -> tuple[Linear, Linear] | None:
+    """Return the factors of a product of two sizes, None if the terms are no such product."""
+    if len(terms) != 1:
+        return None
+    atom = terms[0][0]
+    name, *rest = atom[1:] if atom[0] == ANY else atom
+    if str(name).partition(" ")[0] != "muli":
+        return None
+    a, b = rest
+    return (a, b) if isinstance(a, Linear) and isinstance(b, Linear) else None
 
 
 def _is_opaque(a: Value, b: Value) -> bool:
-    """Return True if a comparison or bound depends on the tile of a while loop.
+    """Return True if a comparison or bound depends on the tile of a while loop, or on an element of an array.
 
     Its result is a symbol then, so only a branch on it asks a question.
     """
-    return isinstance(a, (int, Linear)) and isinstance(b, (int, Linear)) and (value_varies(a) or value_varies(b))
+    if not isinstance(a, (int, Linear)) or not isinstance(b, (int, Linear)):
+        return False
+    return any(isinstance(v, Linear) and (varies(v.terms) or reads_array(v.terms)) for v in (a, b))
 
 
 def _extract(value: Value, path: tuple[int, ...], is_struct: bool) -> Value:

@@ -35,6 +35,10 @@ AXIOMS = (
         "practice: the PTX ISA states no progress guarantee for them",
     ),
     Axiom(
+        "arrays whose elements decide on loops and branches are not written during the launch",
+        "precondition; that the kernel does not write them through the same argument is checked",
+    ),
+    Axiom(
         "while loops end",
         "precondition: their conditions depend on sizes and block numbers alone, or on global memory",
     ),

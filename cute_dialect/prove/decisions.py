@@ -38,7 +38,7 @@ def lowest(terms: Terms, minimum: Mapping[Terms, int]) -> int | None:
 
 def _least(atom: Atom) -> int:
     """Return the least value of a symbol that is not negative: a maximum with a number is at least that number."""
-    return max(0, *(v for v in atom[1:] if isinstance(v, int))) if atom[0] in ("maxsi", "maxui") else 0
+    return max([0, *(v for v in atom[1:] if isinstance(v, int))]) if atom[0] in ("maxsi", "maxui") else 0
 
 
 def interval_of(decisions: Mapping[Base, Interval], base: Base, minimum: Mapping[Terms, int]) -> Interval:

@@ -23,7 +23,7 @@ from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, si
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
 from cute_dialect.prove.program import Box, Code, Program, closure
 from cute_dialect.prove.regions import Partition, Region
-from cute_dialect.prove.sequences import is_while, iterations, settled, variable, while_loop
+from cute_dialect.prove.sequences import is_while, iterations, settled, value_varies, variable, while_loop
 from cute_dialect.prove.state import ALL_LANES, LOOPS, Flight, Frame, MBarrier, Named, Product, State, Warp
 from cute_dialect.prove.tensor_form import WORDS
 from cute_dialect.prove.values import (
@@ -38,6 +38,7 @@ from cute_dialect.prove.values import (
     Terms,
     Value,
     symbol,
+    trips_of,
     uniform,
 )
 from cute_dialect.prove.verdict import NotProved, Violation
@@ -676,6 +677,8 @@ class Machine(Evaluator):
         lower, step = self.concrete(s, w, lower, op), self.concrete(s, w, step, op)
         if not f.at and isinstance(upper, Linear):
             self._learn_outer(w)
+            if isinstance(lower, int) and isinstance(step, int) and lower >= 0:
+                upper = _counted(upper)
             number = self.concrete(s, w, upper, op)
             if isinstance(number, int) and isinstance(lower, int):
                 f.static, upper = self.base(w, upper.terms), number
@@ -683,6 +686,9 @@ class Machine(Evaluator):
         assert isinstance(lower, known) and isinstance(upper, known) and isinstance(step, known)
         if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
             return lower + f.at * step < upper, lower + f.at * step
+        span = upper - lower if isinstance(upper, Linear) else None
+        if isinstance(span, int) and isinstance(step, int) and step > 0:
+            return f.at * step < span, lower + f.at * step
         key = op, lower, upper, step
         plan = self._trips.get(key)
         if plan is None:
@@ -1348,7 +1354,7 @@ class Machine(Evaluator):
         number = w.issued
         w.issued += 1
         products = s.products.setdefault(group, {})
-        operands = form.text, a, b
+        operands = form.text, a, b, self._flag(w, form.flag, lanes, op)
         p = products.setdefault(number, Product(operands))
         if p.operands != operands:
             raise Violation("sync", "the warps of a warpgroup issue different wgmma", op)
@@ -1361,6 +1367,16 @@ class Machine(Evaluator):
         self.access(s, w, first, record, region, op, "the wgmma")
         w.env[self.program.slot(op.results[0])] = Accumulator(number, True)
         return True
+
+    def _flag(self, w: Warp, value: SSAValue | None, lanes: int, op: Operation) -> Hashable:
+        """Return the value that enables the accumulator of a wgmma, which the warps must have in common."""
+        if value is None:
+            return None
+        flag = self.get(w, value)
+        what = "the register that enables the accumulator of a wgmma"
+        if isinstance(flag, Linear) and not value_varies(flag):
+            return flag
+        return int(self.number(flag, lanes, op, what) != 0)
 
     def _accumulators(self, w: Warp, values: tuple[SSAValue, ...]) -> Value:
         """Return the accumulators of a wgmma: those of one earlier wgmma, or the last of several."""
@@ -1452,9 +1468,17 @@ def _plan_of(
         trips = span if grain == 1 and isinstance(span, Linear) else symbol(("trips", span, grain))
     if first < 0:
         raise NotProved("a loop of unknown length begins below zero", op)
-    if len(trips.terms) != 1 or trips.terms[0][1] != 1:
-        trips = symbol(("trips", trips, 1))  # never negative, and "> at" for the same indices
-    return trips, first, pace, lower, grain
+    return _counted(trips), first, pace, lower, grain
+
+
+def _counted(span: Linear) -> Linear:
+    """Return a number of iterations as a symbol, which is above an index for the same indices as a distance."""
+    if len(span.terms) == 1 and span.terms[0][1] == 1:
+        return span
+    less = min(span.const, 0)
+    trips = trips_of(Linear(span.terms, span.const - less)) + less
+    assert isinstance(trips, Linear)
+    return trips
 
 
 def _extent_of_read(op: Operation) -> tuple[int, int, str]:

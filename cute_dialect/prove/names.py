@@ -20,7 +20,7 @@ def preconditions(func: Operation, learned: Learned) -> tuple[str, ...]:
     ranges = [
         f"{describe(func, tuple((a, c * factor) for a, c in terms))} < 2^{width - 1}"
         for (terms, width), factor in learned.ranges.items()
-        if factor >> width - 20
+        if factor >> width - 20 or factor == 1  # a product of sizes
     ]
     small = sorted(f"0 <= {describe(func, terms)} < 2^30" for terms in learned.small)
     return (*least, *ranges, *dict.fromkeys(small))
@@ -65,11 +65,13 @@ def _atom(func: Operation, atom: tuple[object, ...]) -> str:
         return "tile"
     if kind == ANY:
         kind, atom = str(atom[1]).partition(" ")[0], atom[1:]
-    sides = [
-        describe(func, x.terms) + (f" + {x.const}" if x.const else "") if isinstance(x, Linear) else str(x)
-        for x in atom[1:]
-    ]
+    sides = [_operand(func, x) if isinstance(x, Linear) else str(x) for x in atom[1:]]
     return f"({f' {_WORDS.get(str(kind), kind)} '.join(sides)})"
+
+
+def _operand(func: Operation, x: Linear) -> str:
+    text = describe(func, x.terms) + (f" {'+' if x.const > 0 else '-'} {abs(x.const)}" if x.const else "")
+    return f"({text})" if x.const else text
 
 
 _WORDS = {

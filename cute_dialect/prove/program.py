@@ -26,6 +26,7 @@ from cute_dialect.interp.machine.group import Machine as Interpreter
 from cute_dialect.interp.types import round_up
 from cute_dialect.prove.attributes import integers_of
 from cute_dialect.prove.effects import MAY_BE, Effect, effect_of, multicast_mask, signals
+from cute_dialect.prove.global_arrays import arrays_of, arrays_written, loads_number
 from cute_dialect.prove.sequences import condition_sources, sources
 from cute_dialect.prove.tensor_form import check_loads, name_of
 from cute_dialect.prove.verdict import NotProved
@@ -150,6 +151,7 @@ class Program:
         if self.blocks > 1 and self.threads % 128:
             raise NotProved("clusters of blocks without whole warpgroups are not modelled")
         self.boxes = _boxes(kernel)
+        self.written = frozenset(arg for op in body.walk() for arg in arrays_written(op))
         machine = Interpreter(StepCounter(1), (1, 1, 1), (self.threads, 1, 1), True)
         size = getattr(getattr(attr_of(kernel, "cute.dynamic_smem"), "value", None), "data", 0)
         lay_out_shared(Interpreted(module, "wrap"), machine, kernel, size)
@@ -325,6 +327,10 @@ class Program:
             self._invariant[value] = got
         return got
 
+    def is_constant_load(self, op: Operation) -> bool:
+        """Return True for a load of an integer from arrays that the kernel does not write."""
+        return loads_number(op) and not arrays_of(op.operands[0]) & self.written
+
     def box(self, tensor_map: SSAValue) -> Box | None:
         """Return the size of a copy through a tensor map, None if it is not known."""
         return self.boxes.get(tensor_map)
@@ -383,7 +389,8 @@ def _sources(value: SSAValue) -> Iterator[SSAValue]:
     elif (
         op.regions
         or op.name in ("nvvm.wgmma.mma_async", "llvm.inline_asm")
-        or op.name.startswith(("llvm.load", "nvvm.ldmatrix", "llvm.call", "llvm.atomic", "llvm.cmpxchg"))
+        or op.name.startswith(("nvvm.ldmatrix", "llvm.call", "llvm.atomic", "llvm.cmpxchg"))
+        or (op.name == "llvm.load" and not loads_number(op))
     ):
         return
     else:

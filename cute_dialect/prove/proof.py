@@ -257,7 +257,7 @@ class _Job:
                 except InterpError as e:
                     if e.kind not in (*REPORTS, MISFIT):
                         raise
-                    if e.kind == MISFIT or not _is_about_synchronization(e):
+                    if e.kind == MISFIT or not is_about_synchronization(e):
                         continue
                     given = "the schedule of the counterexample" if schedule == replay else f"the schedule {schedule}"
                     cure = f"the interpreter reports, for {name} with {given}:\n{str(e).splitlines()[0]}"
@@ -268,7 +268,7 @@ class _Job:
         return replace(proof, reason=f"{v.text} (abstract counterexample: {why})")
 
 
-def _is_about_synchronization(e: InterpError) -> bool:
+def is_about_synchronization(e: InterpError) -> bool:
     """Return False for a report about global memory, which the prover does not cover."""
     text = str(e).partition("\n")[0]
     is_reused = "barrier" in text and "may still be in use" in text

@@ -193,6 +193,16 @@ def _atom_varies(atom: Atom) -> bool:
     return any(isinstance(part, Linear) and varies(part.terms) for part in atom)
 
 
+@lru_cache(maxsize=4096)
+def reads_array(terms: Terms) -> bool:
+    """Return True if a size depends on an element of an array."""
+    return any(
+        (atom[0] == ANY and str(atom[1]).startswith("load "))
+        or any(isinstance(part, Linear) and reads_array(part.terms) for part in atom)
+        for atom, _ in terms
+    )
+
+
 def value_varies(value: Value) -> bool:
     """Return True if a value depends on the present iteration of a while loop."""
     if isinstance(value, (Linear, Spread)):

@@ -54,7 +54,7 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Linear:
     """A sum of symbols with integer coefficients, and a constant. Built by `symbol` and arithmetic."""
 
@@ -67,6 +67,17 @@ class Linear:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Linear) or self._hash != other._hash or self.const != other.const:
+            return False
+        if self.terms is not other.terms:
+            if self.terms != other.terms:
+                return False
+            object.__setattr__(other, "terms", self.terms)  # a symbol of symbols is then compared once
+        return True
 
     def __add__(self, other: Linear | int) -> Linear | int:
         if isinstance(other, int):
@@ -86,6 +97,11 @@ class Linear:
 def _linear(sums: dict[Atom, int], const: int) -> Linear | int:
     terms = tuple(sorted(((a, c) for a, c in sums.items() if c), key=repr))
     return Linear(terms, const) if terms else const
+
+
+def trips_of(span: Linear) -> Linear:
+    """Return the number of iterations of a loop over the distance of two sizes, 0 if it is negative."""
+    return symbol(("trips", span, 1))
 
 
 def symbol(atom: Atom) -> Linear:

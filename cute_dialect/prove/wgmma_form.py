@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from cute_dialect.interp.errors import OpInfo
 
 _PTX = re.compile(
-    r"\s*wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)(\.satfinite)?\.(?P<d>\w+)\."
+    r"\s*(\{ \.reg \.pred p; setp\.ne\.b32 p, (?P<condition>\$\d+), 0; )?"
+    r"wgmma\.mma_async(?P<sparse>\.sp)?\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)(\.satfinite)?\.(?P<d>\w+)\."
     r"(?P<a>\w+)\.(?P<b>\w+) (?P<acc>\{[$\d, ]*\}), (?P<first>\{[$\d, ]*\}|\$\d+), (?P<second>\$\d+), "
-    r"(?(sparse)(?P<metadata>\$\d+), (?P<selector>\d+), )(?P<flag>\d+)(?P<rest>(, -?\d+)*);\s*"
+    r"(?(sparse)(?P<metadata>\$\d+), (?P<selector>\d+), )(?(condition)p|\d+)(?P<rest>(, -?\d+)*);\s*(?(condition)\}\s*)"
 )
-"""A wgmma as the only instruction, with a constant that enables the accumulator."""
+"""A wgmma as the only instruction, with a constant or a register that enables the accumulator."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class WgmmaForm:
         a: The descriptor of A, None if A is in registers.
         registers: The registers of A, and the metadata of a sparse A.
         b: The descriptor of B.
+        flag: The register that enables the accumulator, None for a constant.
         text: Shape, types and constants, which all warps of a warpgroup must have in common.
     """
 
@@ -44,12 +46,13 @@ class WgmmaForm:
     a: SSAValue | None
     registers: tuple[SSAValue, ...]
     b: SSAValue
+    flag: SSAValue | None
     text: str
 
     @property
     def essential(self) -> tuple[SSAValue, ...]:
         """The operands that the protocol depends on."""
-        return (self.b,) if self.a is None else (self.a, self.b)
+        return tuple(v for v in (self.a, self.b, self.flag) if v is not None)
 
     def units(self, a: int | None, b: int, warp: int) -> list[tuple[int, ...]]:
         """Return the 16-byte units that one warp's part reads: its rows of A, and B."""
@@ -82,7 +85,7 @@ def _of_op(op: Operation) -> WgmmaForm:
     )
     acc, a, b = op.operands[:3]
     text = str([(k, str(v)) for k, v in sorted(op.properties.items())])
-    return WgmmaForm(shape, (acc,), a, (), b, text)
+    return WgmmaForm(shape, (acc,), a, (), b, None, text)
 
 
 def _of_text(op: Operation) -> WgmmaForm:
@@ -116,9 +119,11 @@ def _of_text(op: Operation) -> WgmmaForm:
     if m["sparse"]:
         registers.append(operand(m["metadata"]))
     a = None if in_registers else operand(m["first"])
-    return WgmmaForm(shape, tuple(op.operands[:outputs]), a, tuple(registers), operand(m["second"]), text)
+    flag = operand(m["condition"]) if m["condition"] else None
+    return WgmmaForm(shape, tuple(op.operands[:outputs]), a, tuple(registers), operand(m["second"]), flag, text)
 
 
+@lru_cache(maxsize=4096)
 def whole_struct(values: tuple[SSAValue, ...]) -> SSAValue | None:
     """Return the struct of which some values are all fields in order, None if there is none."""
     if len(values) == 1:

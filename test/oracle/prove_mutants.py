@@ -24,7 +24,7 @@ from prove_fuzz import part_of
 from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.interp import InterpError
-from cute_dialect.prove.proof import PROVED, SCHEDULES, prove
+from cute_dialect.prove.proof import PROVED, SCHEDULES, is_about_synchronization, prove
 
 KINDS = ("race", "deadlock", "sync", "wgmma", "tcgen05")
 """Kinds of reports that contradict a proof, if they are about shared memory."""
@@ -36,7 +36,7 @@ def report(run: Original, module: ModuleOp) -> str:
         try:
             run.run(module, problem, schedule)
         except InterpError as e:
-            if e.kind in KINDS and "global memory" not in str(e).partition("\n")[0]:
+            if e.kind in KINDS and is_about_synchronization(e):
                 return f"{schedule}: {str(e).partition(chr(10))[0]}"
     return ""
 
