@@ -4,7 +4,8 @@ A function calls :func:`recast` where no recorded call matched, so replayed call
 recording from outside matches: torch's guards and the keys of :mod:`cute_dialect.op.execute.call_cache` have its state.
 :func:`recast` converts the arguments, and calls the function again with autocast disabled.  Both are recorded as one
 call, whose key has the type of autocast, so that a repeated call is replayed with its conversions.  If gradients are
-needed, only the call after the conversions is recorded, because second derivatives need the nodes of the conversions::
+needed, only the call after the conversions is recorded, because second derivatives need the nodes of the conversions.
+Weights are converted once per context, by :mod:`cute_dialect.op.execute.converted_weights`::
 
     with torch.autocast("cuda", torch.bfloat16):
         op.mm(a, b)     # of f32: op.mm(a.bfloat16(), b.bfloat16())
@@ -58,6 +59,7 @@ def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array
     """
     first = next(iter(arrays.values()))
     x = first[0] if isinstance(first, list | tuple) else first
+    arrays = with_weights(call, arrays, x)
 
     def compute() -> Array:
         cast = cast_arrays(call, arrays, x)
@@ -74,6 +76,29 @@ def recast(call: str, function: Callable[..., Array], arrays: Mapping[str, Array
         return compute()
     done = _KNOWN.again(how, *tensors)
     return _KNOWN.recorded(how, tensors, compute) if done is None else done
+
+
+def with_weights(call: str, arrays: Mapping[str, Array], x: Array) -> Mapping[str, Array]:
+    """Return arrays by name, with weights in the type of autocast from the cache of conversions.
+
+    Args:
+        call: name of the public function.
+        x: a tensor of the call.
+    """
+    names = _LOWER.get(call)
+    if names is None or _KNOWN.is_traced():
+        return arrays
+    from cute_dialect.op.execute.converted_weights import converted_weight, is_weight  # late: torch
+
+    dtype = sys.modules["torch"].get_autocast_dtype(x.device.type)
+    found = dict(arrays)
+    for name in names:
+        value = arrays.get(name)
+        if is_weight(value):
+            found[name] = converted_weight(value, dtype)
+        elif isinstance(value, list | tuple):
+            found[name] = [converted_weight(y, dtype) if is_weight(y) else y for y in value]
+    return found
 
 
 _KNOWN = KnownCalls()

@@ -16,7 +16,7 @@ from cute_dialect.op.conv.compute import convolution
 from cute_dialect.op.epilogue.combination import LinearCombination
 from cute_dialect.op.epilogue.tracing import Traced
 from cute_dialect.op.errors import UnsupportedError
-from cute_dialect.op.execute.autocast import cast_arrays, disabled
+from cute_dialect.op.execute.autocast import cast_arrays, disabled, with_weights
 from cute_dialect.op.execute.call_cache import KnownCalls
 from cute_dialect.op.execute.recording import needs_gradients
 from cute_dialect.op.functions.gemm import graph_key
@@ -306,7 +306,7 @@ def computed(
         if done is not None:
             return done
     if kind == FPROP and out is None and is_autocast(image):
-        cast = cast_arrays("conv", arrays, image)
+        cast = cast_arrays("conv", with_weights("conv", arrays, image), image)
         with disabled(image):
             return computed(rank, kind, cast, given, extras, device, stream, run, epilogue, args)
     torch = sys.modules.get("torch")

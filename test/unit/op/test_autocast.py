@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -151,15 +153,105 @@ def test_functions_in_f32_are_those_of_torch(device: str, name: str) -> None:
     assert not names & {*elements} and not {*known} & {*elements}
 
 
+def conversions(weight: Any, run: Callable[[], object]) -> int:
+    """Return the number of conversions of a tensor of the weight's shape."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as found:
+        run()
+    shape = list(weight.shape)
+    return sum(e.name == "aten::_to_copy" and e.input_shapes[0] == shape for e in found.events())
+
+
+def autocast(**options: Any) -> Any:
+    return torch.autocast("cpu", dtype=torch.bfloat16, **options)
+
+
+LINEARS = {"ours": lambda x, w: op.linear(x, w, **CPU), "torch": F.linear}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linear", LINEARS.values(), ids=LINEARS)
+def test_weights_are_converted_as_often_as_by_torch(linear: Callable[..., Any]) -> None:
+    x, w = torch.randn(8, 16), torch.nn.Parameter(torch.randn(24, 16))
+
+    def twice(**options: Any) -> None:
+        with autocast(**options):
+            linear(x, w), linear(2 * x, w)
+
+    def nested() -> None:
+        with autocast():
+            twice(), twice()
+
+    def separate() -> None:
+        twice(), twice()
+
+    def without_gradients() -> None:
+        with torch.no_grad():
+            twice()
+
+    counts = [conversions(w, run) for run in (twice, nested, separate, without_gradients)]
+    assert counts == [1, 1, 2, 1]
+    assert conversions(w, lambda: twice(cache_enabled=False)) == 2
+    w = w.detach()  # torch converts tensors without gradients at each call
+    assert conversions(w, twice) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["linear", "conv2d", "grouped_mm", "lists"])
+def test_gradients_of_a_weight_that_is_used_twice(name: str) -> None:
+    """Each use has the same converted weight, whose gradients are added in its type, as in torch."""
+    torch.manual_seed(5)
+    call, _, shapes = CASES[name]
+    x, w, *_ = (torch.randn(s, requires_grad=True) for s in shapes)
+    with autocast():
+        with torch.no_grad():
+            call(x, w, **CPU)  # converts the weight, which gets gradients all the same
+        found = call(x, w, **CPU).float() - call(2 * x, w, **CPU).float().square()
+    u, v = (t.detach().clone().requires_grad_() for t in (x, w))
+    of_v = v.bfloat16()
+    want = call(u.bfloat16(), of_v, **CPU).float() - call((2 * u).bfloat16(), of_v, **CPU).float().square()
+    assert torch.equal(found, want)
+    gradients = (torch.autograd.grad(y.sum(), t) for y, t in ((found, (x, w)), (want, (u, v))))
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours.dtype == torch.float32 and torch.equal(ours, theirs)
+
+
+@pytest.mark.slow
+def test_a_changed_weight_is_converted_again() -> None:
+    x, w = torch.eye(16), torch.nn.Parameter(torch.randn(24, 16))
+    with autocast():
+        first = op.linear(x, w, **CPU)
+        with torch.no_grad():
+            w.mul_(2)
+        assert torch.equal(op.linear(x, w, **CPU), 2 * first)
+        w.data = w.detach() * 2
+        assert torch.equal(op.linear(x, w, **CPU), 4 * first)
+        half = torch.float16
+        with torch.autocast("cpu", dtype=half):
+            assert op.linear(x, w, **CPU).dtype is half
+        with torch.inference_mode():
+            assert torch.equal(op.linear(x, w, **CPU), 4 * first)
+
+
+@pytest.mark.slow
+def test_converted_weights_end_with_autocast() -> None:
+    x, w = torch.randn(8, 16), torch.nn.Parameter(torch.randn(24, 16))
+    with autocast(), torch.no_grad():
+        op.linear(x, w, **CPU)
+        kept = [weakref.ref(t) for t in gc.get_objects() if type(t) is torch.Tensor and t.shape == w.shape]
+        kept = [t for t in kept if t().dtype is torch.bfloat16]
+        assert kept
+    assert not any(t() is not None for t in kept)
+
+
 @pytest.mark.slow
 def test_compile() -> None:
     torch.manual_seed(1)
 
-    def block(x: Any, w: Any, g: Any) -> Any:
+    def block(x: Any, w: Any, g: Any, v: Any) -> Any:
         y = op.rms_norm(op.linear(x, w, **CPU), (40,), g, **CPU)
-        return op.softmax(op.mm(op.exp(y, **CPU), w, **CPU), **CPU)
+        return op.softmax(op.mm(op.exp(y, **CPU), v, **CPU), **CPU)
 
-    tensors = [torch.randn(s).requires_grad_() for s in ((24, 32), (40, 32), (40,))]
+    tensors = [torch.randn(s).requires_grad_() for s in ((24, 32), (40, 32), (40,), (40, 32))]
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
     for enabled in (True, False):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
