@@ -221,6 +221,7 @@ class BlackwellAttention:
             if step > 0:
                 slot = kv.acquire_and_advance()
                 cute.copy(of_v, tV[None, 0, step - 1], to_v[None, slot.index], tma_bar_ptr=slot.barrier)
+        kv.tail()  # The MMA warp commits the last slots, too.
 
     def multiply(self, mmas: Any, smem: Any, tensors: TensorMemory, steps: Any, ends: Any) -> None:
         """Issue the MMAs: S of a step before O of the step before it, which needs the weights."""
@@ -243,7 +244,8 @@ class BlackwellAttention:
                 cute.gemm(mma_o, tensors.result(), tensors.weights(weights.index), values, accumulate=adds)
                 if cute.const_expr(self.bug != "early-values"):
                     slot.release()
-                weights.release()
+                if step < steps - 1:  # The softmax does not wait for the last two slots.
+                    weights.release()
                 result.commit()
 
     def softmax(
