@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import torch
 
@@ -30,6 +30,7 @@ from cute_dialect.op.functions.gated import gated
 from cute_dialect.op.functions.gemm import linear, mm
 from cute_dialect.op.functions.grouped import grouped_mm
 from cute_dialect.op.functions.packed_weights import mm_packed, pack_weight
+from cute_dialect.op.functions.rank_gemm import Options, all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
 from cute_dialect.op.functions.rope import rope
 from cute_dialect.op.functions.routing import combine, dispatch, route
 from cute_dialect.op.functions.rows import layer_norm, rms_norm
@@ -44,6 +45,7 @@ from cute_dialect.op.signature_types import Window
 __all__ = [
     "MLP",
     "Attention",
+    "ColumnParallelLinear",
     "Conv2d",
     "Embedding",
     "Experts",
@@ -51,7 +53,9 @@ __all__ = [
     "LayerNorm",
     "Linear",
     "PackedLinear",
+    "ParallelOptions",
     "RMSNorm",
+    "RowParallelLinear",
     "SparseLinear",
 ]
 
@@ -140,6 +144,114 @@ class Linear(torch.nn.Linear):
 
     def extra_repr(self) -> str:
         return super().extra_repr() + (f", activation={self.activation}" if self.activation else "")
+
+
+class ParallelOptions(NamedTuple):
+    """Options of the linear layers of several ranks.
+
+    Attributes:
+        group: as in ``op.distributed.all_reduce``.
+        sequence_parallel: activations outside of the two layers are divided over the ranks by rows.
+        device, dtype: those of the parameters.
+        run_on: ``"cpu"`` runs on the interpreter.
+    """
+
+    group: object = None
+    sequence_parallel: bool = True
+    device: torch.device | str | None = None
+    dtype: torch.dtype | None = None
+    run_on: str | None = None
+
+
+_PARALLEL = ParallelOptions()
+
+
+class _ParallelLinear(torch.nn.Module):
+    """A linear layer whose weight is divided over the ranks of a group."""
+
+    def __init__(self, sizes: tuple[int, int], bias: int, how: ParallelOptions) -> None:
+        super().__init__()
+        self.how, self.run_on = how, how.run_on
+        self.weight = torch.nn.Parameter(torch.empty(sizes, device=how.device, dtype=how.dtype))
+        self.bias = torch.nn.Parameter(torch.empty(bias, device=how.device, dtype=how.dtype)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Initialize as ``torch.nn.Linear`` of this rank's sizes."""
+        torch.nn.init.kaiming_uniform_(self.weight, a=5**0.5)
+        if self.bias is not None:
+            torch.nn.init.uniform_(self.bias, -(self.weight.shape[1] ** -0.5), self.weight.shape[1] ** -0.5)
+
+    def _weight(self, input: torch.Tensor) -> torch.Tensor:
+        """Return the weight as the second operand of a GEMM."""
+        if input.shape[-1:] != self.weight.shape[1:]:
+            raise ShapeError(
+                f"{type(self).__name__}: input has shape {tuple(input.shape)}; pass (…, {self.weight.shape[1]})"
+            )
+        return _like(self.weight, input).t()
+
+    def _add_bias(self, x: torch.Tensor) -> torch.Tensor:
+        if self.bias is None:
+            return x
+        from cute_dialect.op.torch.rank_gemm import BiasAdd  # late: torch
+
+        return BiasAdd.apply(x, _like(self.bias, x), Options(None, self.run_on, None, {}))
+
+    def extra_repr(self) -> str:
+        rows, columns = self.weight.shape
+        return f"{columns}, {rows}, bias={self.bias is not None}, sequence_parallel={self.how.sequence_parallel}"
+
+
+class ColumnParallelLinear(_ParallelLinear):
+    """A layer ``x @ weight.T + bias`` of which each rank has some output features.
+
+    With sequence parallelism the input is this rank's rows, and the output has the rows of all ranks; the rows are
+    gathered while they are multiplied.  Otherwise the input is equal on all ranks.
+
+    Args:
+        in_features: columns of the input.
+        out_features: output features of this rank.
+        how: group, sequence parallelism, and parameters.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, how: ParallelOptions = _PARALLEL
+    ) -> None:
+        super().__init__((out_features, in_features), out_features if bias else 0, how)
+
+    @_names_errors("all_gather_matmul", "mm", a="input")
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return (rows, out_features) for a matrix of rows."""
+        weight, how = self._weight(input), Options(self.how.group, self.run_on, None, {})
+        if self.how.sequence_parallel:
+            return self._add_bias(all_gather_matmul(input, weight, group=how.group, device=how.device))
+        from cute_dialect.op.torch.rank_gemm import ReplicatedMatmul  # late: torch
+
+        return self._add_bias(ReplicatedMatmul.apply(input, weight, how))
+
+
+class RowParallelLinear(_ParallelLinear):
+    """A layer ``x @ weight.T + bias`` of which each rank has some input features; the ranks' products are added.
+
+    With sequence parallelism the output is this rank's rows.  Otherwise it is equal on all ranks, and so must be its
+    gradient.
+
+    Args:
+        in_features: input features of this rank.
+        out_features: columns of the output.
+        how: group, sequence parallelism, and parameters.
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, how: ParallelOptions = _PARALLEL
+    ) -> None:
+        super().__init__((out_features, in_features), out_features if bias else 0, how)
+
+    @_names_errors("matmul_reduce_scatter", "matmul_all_reduce", a="input")
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Return (rows, out_features) for a matrix of rows; of this rank only, with sequence parallelism."""
+        function = matmul_reduce_scatter if self.how.sequence_parallel else matmul_all_reduce
+        return self._add_bias(function(input, self._weight(input), group=self.how.group, device=self.run_on))
 
 
 class GroupedLinear(torch.nn.Module):

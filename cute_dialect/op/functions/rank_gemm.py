@@ -17,6 +17,7 @@ from cute_dialect.op.execute.array_call import RowCall, RowKernel
 from cute_dialect.op.execute.rank_groups import Simulated, group_of, hash_of
 from cute_dialect.op.execute.rank_memory import MemoryShape
 from cute_dialect.op.execute.recording import needs_gradients
+from cute_dialect.op.functions.elementwise import add
 from cute_dialect.op.functions.gemm import mm
 from cute_dialect.op.keywords import check_keywords
 from cute_dialect.op.select.rank_gemm import RankGemmProblem, choose_rank_gemm
@@ -34,6 +35,38 @@ ELEMENTS = ("f16", "bf16")
 
 _MOST_BYTES = 2 << 30
 """Bytes of a half of the staging memory. Kernels count its elements in 32 bits."""
+
+
+class Options(NamedTuple):
+    """Options of a call and of its gradients."""
+
+    group: object
+    device: object
+    stream: object
+    run: Interpreted
+
+    def mm(self, a: Array, b: Array, alpha: float = 1.0) -> Array:
+        """Return the GEMM of this rank."""
+        return mm(a, b, alpha=alpha, device=self.device, stream=self.stream, **self.run)
+
+    def gather(self, a: Array, b: Array, *, return_a: bool) -> Array:
+        """Call :func:`all_gather_matmul`."""
+        group, device, stream, run = self
+        return all_gather_matmul(a, b, return_a=return_a, group=group, device=device, stream=stream, **run)
+
+    def scatter(self, a: Array, b: Array, op: str = "sum") -> Array:
+        """Call :func:`matmul_reduce_scatter`."""
+        group, device, stream, run = self
+        return matmul_reduce_scatter(a, b, op=op, group=group, device=device, stream=stream, **run)
+
+    def reduce(self, a: Array, b: Array) -> Array:
+        """Call :func:`matmul_all_reduce`."""
+        group, device, stream, run = self
+        return matmul_all_reduce(a, b, group=group, device=device, stream=stream, **run)
+
+    def add(self, x: Array, bias: Array) -> Array:
+        """Return the sum of a matrix and a vector on this rank."""
+        return add(x, bias, device=self.device)
 
 
 class GatheredProduct(NamedTuple):
@@ -60,7 +93,7 @@ def all_gather_matmul(
     Args:
         a: (m, K) of f16 or bf16, of the same shape on all ranks.
         b: (K, N), the columns of this rank. A transposed (N, K) matrix is not copied.
-        return_a: also return the gathered ``a``.
+        return_a: also return the gathered ``a``, which has no gradient.
         group: as in :func:`cute_dialect.op.distributed.all_reduce`.
         device, stream, run: as in :func:`cute_dialect.op.mm`.
 
@@ -71,6 +104,12 @@ def all_gather_matmul(
         OpError: if the arguments are not supported.
         DistributedError: if ranks make different calls, or an earlier call has failed.
     """
+    if needs_gradients(a, b):
+        from cute_dialect.op.torch.rank_gemm import AllGatherMatmul  # late: torch
+
+        how = _options("all_gather_matmul", all_gather_matmul, group, device, stream, run)
+        product, gathered = AllGatherMatmul.apply(a, b, return_a, how)
+        return GatheredProduct(product, gathered) if return_a else product
     call = _Call("all_gather_matmul", all_gather_matmul, a, b, group, device, stream, run)
     n, (m, k), columns = call.group.ranks, call.a.shape, call.b.shape[1]
     if n == 1:
@@ -117,6 +156,11 @@ def matmul_reduce_scatter(
     """
     if op not in ("sum", "avg"):
         raise ArgumentError(f"matmul_reduce_scatter: op is {op!r}; pass 'sum' or 'avg'")
+    if needs_gradients(a, b):
+        from cute_dialect.op.torch.rank_gemm import MatmulReduceScatter  # late: torch
+
+        how = _options("matmul_reduce_scatter", matmul_reduce_scatter, group, device, stream, run)
+        return MatmulReduceScatter.apply(a, b, op, how)
     call = _Call("matmul_reduce_scatter", matmul_reduce_scatter, a, b, group, device, stream, run)
     n, (rows, k), columns = call.group.ranks, call.a.shape, call.b.shape[1]
     if rows % n:
@@ -158,6 +202,11 @@ def matmul_all_reduce(
         OpError: if the arguments are not supported.
         DistributedError: if ranks make different calls, or an earlier call has failed.
     """
+    if needs_gradients(a, b):
+        from cute_dialect.op.torch.rank_gemm import MatmulAllReduce  # late: torch
+
+        how = _options("matmul_all_reduce", matmul_all_reduce, group, device, stream, run)
+        return MatmulAllReduce.apply(a, b, how)
     call = _Call("matmul_all_reduce", matmul_all_reduce, a, b, group, device, stream, run)
     n, (rows, k), columns = call.group.ranks, call.a.shape, call.b.shape[1]
     if n == 1:
@@ -168,6 +217,15 @@ def matmul_all_reduce(
         c = call.one.result((rows, columns))
         call.launch(p, text, _split(call.a, p.matrices), _split(call.one.matrix_of(c), p.matrices), None)
     return c
+
+
+def _options(
+    name: str, function: Callable[..., Array], group: object, device: object, stream: object, run: Interpreted
+) -> Options:
+    """Return the options of a call and of its gradients."""
+    check_keywords(name, function, run)
+    break_graph(name)
+    return Options(group, device, stream, run)
 
 
 def _split(x: ArrayView, parts: int) -> ArrayView:
@@ -194,8 +252,6 @@ class _Call:
         if run:
             check_keywords(name, function, run)
         break_graph(name)
-        if needs_gradients(a, b):
-            raise UnsupportedError(f"{name}: gradients are not supported; call it under torch.no_grad()")
         self.group: Group = group_of(name, group)
         self.one = RowCall(name, {"a": a, "b": b}, device, (), ELEMENTS, stream=stream, run=run)
         self.element = self.one.element

@@ -196,14 +196,6 @@ def test_a_missing_rank_is_named() -> None:
     assert "rank 1 has launched nothing" in str(e.value)
 
 
-@pytest.mark.slow
-def test_gradients_are_refused() -> None:
-    torch = pytest.importorskip("torch")
-    a, b = torch.zeros(4, 8).half().requires_grad_(), torch.zeros(8, 16).half()
-    with pytest.raises(op.UnsupportedError, match=r"gradients are not supported; call it under torch.no_grad\(\)"):
-        on_ranks(1, lambda r: D.all_gather_matmul(a, b))
-
-
 # ---------------------------------------------------------------------------------------------------- choice and model
 
 
