@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 815,
-    "lines": 243_614,
+    "files": 816,
+    "lines": 243_915,
     "# fmt: skip": 922,
     "Any": 7_024,
     f"functions with {MANY} or more parameters": 126,
