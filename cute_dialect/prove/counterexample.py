@@ -29,7 +29,9 @@ def _turns(program: Program, steps: Iterable[Step]) -> Iterator[Turn]:
     flying: list[int] = []  # the number of the issue of each copy in flight
     waiting: list[int] = []  # those of which no part has landed
     for number, step in enumerate(steps):
-        if step.copies:
+        if step.copies and step.op is not None and program.effects[step.op].kind == "copies_arrive":
+            flying.append(-1)  # The interpreter completes the copies at once.
+        elif step.copies:
             flying += [number] * step.copies
             waiting.append(number)
         if step.landing >= 0:

@@ -120,6 +120,7 @@ EFFECTS: dict[str, Effect] = {
     "nvvm.cp.async.commit.group": Effect("cp_commit"),
     "nvvm.cp.async.wait.group": Effect("cp_wait"),
     "nvvm.cp.async.wait.all": Effect("cp_wait"),
+    "nvvm.cp.async.mbarrier.arrive": Effect("copies_arrive", (0,)),
     "nvvm.ldmatrix": Effect("read", (0,)),
     "nvvm.stmatrix": Effect("write", (0,)),
     "nvvm.cluster.arrive": Effect("cluster_arrive"),
@@ -283,6 +284,11 @@ def _plain_mbarrier(op: Operation) -> None:
         raise NotProved("an mbarrier operation with a result, cluster scope or relaxed order is not modelled", op)
 
 
+def _copies_arrive(op: Operation) -> None:
+    if not integer_or_none(op, "noinc"):
+        raise NotProved("a cp.async.mbarrier.arrive that raises the pending count is not modelled; use noinc", op)
+
+
 def _plain_barrier(op: Operation) -> None:
     if len(op.results) or (attr_of(op, "operandSegmentSizes") is not None and segment_sizes(op)[2:3] == (1,)):
         raise NotProved("a barrier with a reduction is not modelled", op)
@@ -302,6 +308,7 @@ _VARIANTS: dict[str, Callable[[Operation], None]] = {
     "nvvm.ldmatrix": _plain_matrix,
     "nvvm.stmatrix": _plain_matrix,
     "nvvm.barrier": _plain_barrier,
+    "nvvm.cp.async.mbarrier.arrive": _copies_arrive,
 }
 
 

@@ -24,7 +24,18 @@ from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Ta
 from cute_dialect.prove.program import Box, Code, Program, closure
 from cute_dialect.prove.regions import Partition, Region
 from cute_dialect.prove.sequences import is_while, iterations, settled, value_varies, variable, while_loop
-from cute_dialect.prove.state import ALL_LANES, LOOPS, Flight, Frame, MBarrier, Named, Product, State, Warp
+from cute_dialect.prove.state import (
+    ALL_LANES,
+    COPIES_ARRIVE,
+    LOOPS,
+    Flight,
+    Frame,
+    MBarrier,
+    Named,
+    Product,
+    State,
+    Warp,
+)
 from cute_dialect.prove.tensor_form import WORDS
 from cute_dialect.prove.values import (
     UNKNOWN,
@@ -355,6 +366,12 @@ class Machine(Evaluator):
                 where = self.sites.get(("visit", (rank, o.number)))
                 text = f"block {rank} of the cluster may end before another block uses its shared memory; add a "
                 raise Violation("exit", text + "cluster barrier before its end", where)
+        names = self.table.names()
+        for token, known in s.facts.tokens.items():
+            name = cast("tuple[object, ...]", names[token])
+            if name[0] == "copies" and s.warps[cast("int", name[1])].rank == rank and not known & mine:
+                text = "a cp.async may be in flight when its block ends; wait for its mbarrier"
+                raise Violation("exit", text, self.sites.get(("copies", (name[1],))))
         window = self.mask(s, self._windows[rank])
         for r, mask in s.facts.records.items():
             if r.actor[0] == "tma" and mask & window and not r.known & mine:
@@ -796,7 +813,8 @@ class Machine(Evaluator):
                 ("copy", "a cp.async is in flight"),
             ):
                 actor = (kind, w.number, c)
-                if any(r.actor == actor and r.ticket != DONE for r in s.facts.records):
+                arrivals = self._arrivals(s) if kind == "copy" else 0  # checked when the block ends
+                if any(r.actor == actor and r.ticket != DONE and not r.known & arrivals for r in s.facts.records):
                     raise Violation("exit", f"{text} when its thread ends", self._site(actor))
         if w.issued > w.waited:
             raise Violation("exit", "a wgmma is in flight when its warp ends", None)
@@ -804,6 +822,13 @@ class Machine(Evaluator):
             if rank == w.rank and b.expected is None:
                 self._complete_named(s, (rank, ident), b)
         self._complete_cluster(s)
+
+    def _arrivals(self, s: State) -> int:
+        """Return the holders that stand for the arrivals at all mbarriers."""
+        out = 0
+        for at in s.mbarriers:
+            out |= self._bit(("arrivals", at))
+        return out
 
     def _site(self, actor: Actor) -> Operation | None:
         return self.sites.get((READ, actor)) or self.sites.get((WRITE, actor))
@@ -1182,8 +1207,14 @@ class Machine(Evaluator):
         """Complete a copy in flight."""
         f = s.flying.pop(index)
         b = s.mbarriers[f.barrier]
-        b.bytes -= f.nbytes
-        b.delivers = True
+        if f.start == COPIES_ARRIVE:
+            if f.nbytes > b.pending:
+                text = f"{f.nbytes} arrivals of cp.async at the mbarrier at {self.place(f.barrier)} with only "
+                raise Violation("sync", f"{text}{b.pending} of {b.count} pending", None)
+            b.pending -= f.nbytes
+        else:
+            b.bytes -= f.nbytes
+            b.delivers = True
         self._learn(s, f.tokens, self._bit(("arrivals", f.barrier)))
         if not any(g.barrier == f.barrier for g in s.flying):
             # Copies that signal one mbarrier are complete together: their sum decides.
@@ -1238,6 +1269,27 @@ class Machine(Evaluator):
     def _do_cp_commit(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         for c in self.classes_of(w, lanes):
             w.copies[c] = w.copies.get(c, 0) + 1
+        return True
+
+    def _do_copies_arrive(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        """Issue arrivals that follow the earlier cp.async of each lane.
+
+        The phase cannot be complete without them. So its waiters, and no others, are ordered after the copies.
+        """
+        op = i.op
+        at = self.offset(w, i.args[0](w), lanes, op, "the address of an mbarrier")
+        if at // self.program.window != w.rank:
+            raise NotProved("a cp.async.mbarrier.arrive at another block is not modelled", op)
+        classes = self.classes_of(w, lanes)
+        arrivals = self._bit(("arrivals", at))
+        for c in classes:
+            b = self._barrier(s, w, c, at, op)
+            self._in_phase(s, w, c, at, b, op)
+            s.facts.land(("copy", w.number, c), arrivals)
+            self._renew(s, ("copies", w.number, c), arrivals)
+        self.sites["copies", (w.number,)] = op
+        tokens = self._known(s, self.sources(w, classes)) & self.table.order
+        s.flying.append(Flight(at, lanes.bit_count(), COPIES_ARRIVE, tokens))
         return True
 
     def _do_cp_wait(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:

@@ -210,6 +210,10 @@ class Named:
     before: tuple[int, ...] = ()
 
 
+COPIES_ARRIVE = -2
+"""Start of a flight that is a cp.async.mbarrier.arrive; its number of bytes is that of the arrivals."""
+
+
 class Flight(NamedTuple):
     """A copy in flight, the mbarrier that it signals, and the mask of the tokens that precede its issue."""
 

@@ -18,6 +18,7 @@ MOST_STATES = {
     "transpose f16 72x136": 10,
     "attention with functions, a block mask": 500,
     "attention with functions, slices": 800,
+    "attention, rows of pages copied by threads": 100,
     "GEMM sm_90, K shared by blocks": 20,
 }
 """Kernel -> a limit of the states that its proof visits."""
