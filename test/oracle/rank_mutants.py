@@ -3,6 +3,7 @@
     python test/oracle/rank_mutants.py             # all mutants, as in make slow
     python test/oracle/rank_mutants.py one_shot    # those of one kernel
     python test/oracle/rank_mutants.py --missed    # only those that no run reveals
+    python test/oracle/rank_mutants.py gather --shard 2/16     # the second sixteenth of them
 
 Each kernel runs on two ranks, several calls in a row, under every schedule: the one of
 ``examples/all_reduce_one_shot.py``, and those of ``op.distributed``, whose waits also fail in some runs. A mutant is
@@ -76,7 +77,9 @@ def _subject(name: str, case: Case) -> Subject:
 
 def _gemm_subject(kind: str) -> Subject:
     """Return a GEMM of several ranks. Its pipeline and epilogue are tested by ``mutants.py``."""
-    case = GemmCase(kind, rows=9, columns=136, k=20, returns_a=kind == "gather", calls=3, blocks=3)
+    case = GemmCase(kind, rows=9, columns=136, k=20, calls=3, blocks=3)
+    if kind == "gather":  # more vectors in a unit than the helpers copy together
+        case = case._replace(rows=20, k=132, slab=16, returns_a=True)
     runs = [Run(s, lambda s=s: run_gemm(case, s)) for s in SCHEDULES]
     for rank in range(2):
         runs.append(Run(f"rank {rank} gives up", lambda r=rank: rank_gemm_runs.gives_up(case, r), fails=True))
@@ -103,6 +106,9 @@ SUBJECTS = (
 
 
 _STEPS_BARRIER = "cute.arch.sync_threads()  # steps is loaded"
+_WAIT = "seen = self.x.ready.wait(2 * slot + self.half, writer, least, then=then, limit=limit)"
+_RECORD = 'cute.arch.red(self.x.steps.iterator + _FAILURE, cute.Int64(1), op="max")'
+_FLAG = "cute.arch.barrier(HELPER_BARRIER, HELPERS)  # the flag is clear"
 EQUAL = {
     ("slt becomes sle", "for i in range(first + thread, last, THREADS):"): "no iteration, if both bounds are equal",
     ("nvvm.barrier0 later", _STEPS_BARRIER): "it is still before the store to steps",
@@ -122,6 +128,25 @@ EQUAL = {
     ("slt becomes sle", "seen = x.ready.wait(slot, thread, least, limit=x.limit)"): "a limit that includes its end",
     ("llvm.atomicrmw of the block's scope", 'cute.arch.red(failed.iterator, 1, op="max")'): "it is in shared memory",
     ("llvm.store monotonic", "x.ready.set(there, 2 * cute.arch.block_idx().x + half, ABORT)"): "no data precedes it",
+    (
+        "ult becomes ule",
+        "if is_usable & (place.matrix != self.call.x.staging.rank) & (row < self.pieces.shard):",
+    ): "tiles beyond a shard exist in clusters only",
+    ("nvvm.fence.proxy later", _WAIT): "it is still before the loads",
+    ("slt becomes sle", _WAIT): "a limit that includes its end",
+    ("llvm.atomicrmw of the block's scope", _RECORD): "all write the same number, which is read after they have ended",
+    ("a loop ends one step later", "for start in range(cute.arch.thread_idx().x - 32, count, HELPERS * _TOGETHER):"): (
+        "its vectors do not exist"
+    ),
+    **{
+        (what, _FLAG): "only the thread that sets the flag clears it, or another one of its warp"
+        for what in (
+            "nvvm.barrier",
+            "nvvm.barrier later",
+            "nvvm.barrier earlier",
+            "a barrier of the warp for a named one",
+        )
+    },
 }
 """A change and its source line -> the reason why the kernel stays the same."""
 
@@ -243,20 +268,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="mutants of kernels of several GPUs")
     parser.add_argument("subject", nargs="?", choices=[s.name for s in SUBJECTS], help="default: all")
     parser.add_argument("--missed", action="store_true", help="show only the missed mutants")
+    parser.add_argument("--shard", default="1/1", help="number and count of shards, such as 2/16")
     args = parser.parse_args(argv)
+    shard, shards = map(int, args.shard.split("/"))
     missed = 0
     for subject in SUBJECTS:
         if args.subject in (None, subject.name):
-            missed += _report(subject, args.missed)
+            missed += _report(subject, args.missed, slice(shard - 1, None, shards))
     return 1 if missed else 0
 
 
-def _report(subject: Subject, only_missed: bool) -> int:
-    """Print the verdict of each mutant of a kernel, and return the number of missed ones."""
-    module = original(subject)
+def mutants(subject: Subject, module: ModuleOp) -> list[Mutation]:
+    """Return the mutants of a kernel."""
     kernel = find(module, subject.kernel)
     ops = list(kernel.walk())
-    every = [m for m in every_mutation(kernel) if not subject.files or file(ops[m.place]) in subject.files]
+    return [m for m in every_mutation(kernel) if not subject.files or file(ops[m.place]) in subject.files]
+
+
+def _report(subject: Subject, only_missed: bool, shard: slice) -> int:
+    """Print the verdict of each mutant of a shard of those of a kernel, and return the number of missed ones."""
+    module = original(subject)
+    ops, every = list(find(module, subject.kernel).walk()), mutants(subject, module)[shard]
     count: Counter[str] = Counter()
     for mutation in every:
         found = verdict(subject, module, mutation)

@@ -81,7 +81,7 @@ class Call(NamedTuple):
         """Begin the work of the helpers, in all of them."""
         if cute.arch.thread_idx().x == 32:
             self.failed[0] = 0
-        cute.arch.barrier(HELPER_BARRIER, HELPERS)
+        cute.arch.barrier(HELPER_BARRIER, HELPERS)  # the flag is clear
 
     def wait_for_all(self, slot: Int) -> cute.Boolean:
         """Wait for the signals of all ranks, in all helpers. Return False if a wait has failed."""

@@ -168,8 +168,8 @@ class _Channels(NamedTuple):
     status: list[Array]
 
 
-class _Residual:
-    """The residual of a call: the first rank that has passed it, its elements, and the number of ranks that have."""
+class _Argument:
+    """An argument of a call: the first rank that has passed it, its elements, and the number of ranks that have."""
 
     def __init__(self, rank: int, elements: NDArray[np.generic]) -> None:
         self.rank, self.elements, self.seen = rank, elements, 1
@@ -183,7 +183,7 @@ class _Calls:
         self.run = 0
         self.calls: list[tuple[int, str]] = []
         self.made = [0] * ranks
-        self.residuals: dict[int, _Residual] = {}
+        self.arguments: dict[tuple[int, str], _Argument] = {}
 
     def check(self) -> None:
         """Raise DistributedError if an exchange has failed."""
@@ -210,7 +210,7 @@ class Simulated:
             world.checks.append(made.check)
         found = cast("_Calls", world.state["rank_groups"])
         if found.run != world.runs:
-            found.run, found.calls, found.made, found.residuals = world.runs, [], [0] * len(world), {}
+            found.run, found.calls, found.made, found.arguments = world.runs, [], [0] * len(world), {}
         self._calls = found
 
     def agree(self, call: str) -> None:
@@ -233,34 +233,35 @@ class Simulated:
     def reset(self) -> None:
         pass  # a run begins new calls
 
-    def compare_residual(self, call: str, residual: ArrayView) -> None:
-        """Compare the residuals of all ranks, contiguous vectors, when the next launch begins.
+    def compare(self, call: str, name: str, argument: ArrayView) -> None:
+        """Compare an argument of all ranks, a contiguous vector, when the next launch begins.
 
-        A kernel that is queued before it may compute the residual.  The launch raises DistributedError if bits differ.
+        A kernel that is queued before it may compute the argument.  The launch raises DistributedError if bits differ.
 
         Args:
             call: the function, for errors.
+            name: the argument.
         """
-        number, all_residuals = self._calls.made[self.rank], self._calls.residuals
+        number, known_arguments = self._calls.made[self.rank], self._calls.arguments
 
         def compare() -> None:
-            dtype = numpy_dtype(residual.dtype)
-            mine = host_bytes(residual.pointer, residual.shape[0] * dtype.itemsize).view(dtype)
-            known = all_residuals.get(number)
+            dtype = numpy_dtype(argument.dtype)
+            mine = host_bytes(argument.pointer, argument.shape[0] * dtype.itemsize).view(dtype)
+            known = known_arguments.get((number, name))
             if known is None:
-                all_residuals[number] = _Residual(self.rank, mine.copy())
+                known_arguments[number, name] = _Argument(self.rank, mine.copy())
                 return
             differ = (known.elements.view(np.uint8) != mine.view(np.uint8)).reshape(mine.size, -1).any(axis=1)
             if differ.any():
                 i = int(differ.argmax())
                 raise DistributedError(
-                    f"{call}: the residuals of call {number} differ between ranks {known.rank} and {self.rank}: "
-                    f"element {i} is {known.elements[i]} on rank {known.rank} and {mine[i]} on rank {self.rank}; pass "
-                    "equal residuals on all ranks"
+                    f"{call}: {name} of call {number} differs between ranks {known.rank} and {self.rank}: element {i} "
+                    f"is {known.elements[i]} on rank {known.rank} and {mine[i]} on rank {self.rank}; pass the same on "
+                    "all ranks"
                 )
             known.seen += 1
             if known.seen == self.ranks:
-                del all_residuals[number]
+                del known_arguments[number, name]
 
         self._world.check_before(self.rank, compare)
 

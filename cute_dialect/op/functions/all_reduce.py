@@ -65,7 +65,7 @@ def all_reduce(
     Args:
         x: a contiguous array of f16, bf16 or f32, of the same shape and type on all ranks.
         residual: an array like ``x`` that is added once, equal on all ranks. ``world.run`` compares it.
-        weight: (C,), the weight of the norm of the last dimension.
+        weight: (C,), the weight of the norm of the last dimension, equal on all ranks. ``world.run`` compares it.
         eps: added to the mean square; finite and at least 0.
         group: a process group of torch, its name, a device mesh of one dimension, or a rank of a ``LocalGroup``; by
             default the ranks of ``world.run`` of ``cute.testing.ranks``, and else torch's default group.
@@ -77,7 +77,7 @@ def all_reduce(
     Raises:
         OpError: if the arguments are not supported.
         DistributedError: if ranks make different calls, or an earlier call has failed. On the CPU, ``world.run``
-            also raises it if residuals differ, or if the call itself fails.
+            also raises it if residuals or weights differ, or if the call itself fails.
     """
     if run:
         check_keywords("all_reduce", all_reduce, run)
@@ -152,8 +152,9 @@ def _launch(
     x, residual, weight = (_vector(one.views.get(name), one) for name in ("x", "residual", "weight"))
     protocol = f"{text} {length} {blocks} {c.two_shot}"  # not c.vectors, which depends on addresses
     kernel = RowKernel(c.name, all_reduce_text, (c,))
-    if residual is not None and isinstance(group, Simulated):
-        group.compare_residual("all_reduce", residual)
+    for name, argument in (("residual", residual), ("weight", weight)):
+        if argument is not None and isinstance(group, Simulated):
+            group.compare("all_reduce", name, argument)
     one.launch(
         kernel,
         *(x, residual, weight, one.numbers(total), None if normed is None else one.numbers(normed)),

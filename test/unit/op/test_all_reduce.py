@@ -185,6 +185,14 @@ def test_eps_that_differs_in_a_late_digit() -> None:
         on_ranks(2, lambda r: all_reduce(x[r], None, x[0], (0.1, 0.1000001)[r]))
 
 
+def test_weights_that_differ_name_both_ranks() -> None:
+    x, weights = np.ones((2, 2, 5), np.float16), np.ones((2, 5), np.float16)
+    weights[1, 3] = 2
+    text = r"weight of call 1 differs between ranks \d and \d: element 3 is .*2.0 on rank 1|2.0 on rank 1.* on rank 0"
+    with pytest.raises(op.DistributedError, match=text):
+        on_ranks(2, lambda r: all_reduce(x[r], None, weights[r]))
+
+
 def test_residuals_that_differ_name_both_ranks() -> None:
     """A kernel computes the residual, so it is compared when the kernel that reads it begins."""
     x = np.ones((3, 2, 5), np.float16)
@@ -193,7 +201,7 @@ def test_residuals_that_differ_name_both_ranks() -> None:
         return all_reduce(x[rank], op.add(x[rank], np.full((2, 5), other, np.float16)))
 
     assert all((total == 6).all() for total in on_ranks(3, lambda r: call(r, 2.0)))
-    text = r"residuals of call 1 differ between ranks \d and \d: element 0 is .*; pass equal residuals on all ranks"
+    text = r"residual of call 1 differs between ranks \d and \d: element 0 is .*; pass the same on all ranks"
     with pytest.raises(op.DistributedError, match=text) as e:
         on_ranks(3, lambda r: call(r, 3.0 if r == 2 else 2.0))
     assert "3.0 on rank" in str(e.value) and "4.0 on rank 2" in str(e.value)
