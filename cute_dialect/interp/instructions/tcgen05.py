@@ -2,7 +2,7 @@
 
 `machine.tcgen05` and `machine.tensor_memory` execute them, `race.tensor_order` checks their order. `alloc`, `dealloc`,
 `ld`, `st` and `wait` are executed by a whole warp; `mma`, `cp` and `commit` are issued by each active thread.
-`tcgen05.shift`, `cp.4x256b`, `.ws.sp`, `.ashift` and zero-column masks other than 0 are not supported.
+`tcgen05.shift`, `cp.4x256b`, `.ws.sp`, `.ashift` and the column shift of zero-column masks are not supported.
 """
 
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cute_dialect.arch.tcgen05_kinds import COLLECTORS
+from cute_dialect.arch.tcgen05_ws import ZeroColumns
 from cute_dialect.interp.compiler.control_flow import segments
 from cute_dialect.interp.compiler.function_compiler import Builder, FnCompiler
 from cute_dialect.interp.errors import Fault, InterpError, OpInfo, attr_of, location_text, op_text
@@ -514,13 +515,16 @@ def emit_mma(c: FnCompiler, op: Operation, form: Form, k: MmaSlots) -> None:
                 i.metadata = Address.of(_lane_value(R, k.metadata, lane) & 0xFFFFFFFF)
             if k.lanes:
                 i.disabled = _disabled(R, k.lanes, lane, len(blocks))
-            if k.mask >= 0 and _lane_value(R, k.mask, lane):
-                raise Fault(
-                    "unsupported",
-                    f"{name} with the zero-column mask {_lane_value(R, k.mask, lane) & ((1 << 64) - 1):#x} is not "
-                    "supported by the interpreter; with 0, no column is zero",
-                    lane,
-                )
+            if k.mask >= 0:
+                bits = _lane_value(R, k.mask, lane) & ((1 << 64) - 1)
+                i.zero_columns = ZeroColumns.of(bits)
+                if bits >> 56 & 63:
+                    raise Fault(
+                        "unsupported",
+                        f"{name} with the zero-column mask {bits:#x}, which shifts B by {bits >> 56 & 63} columns, is "
+                        "not supported by the interpreter; use a shift of 0",
+                        lane,
+                    )
             i.collector, i.buffer = k.collector, k.buffer
             _issue(g, lane, "mma", info, i)
 

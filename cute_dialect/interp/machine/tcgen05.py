@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import ml_dtypes
 import numpy as np
 
+from cute_dialect.arch.tcgen05_ws import ZeroColumns
 from cute_dialect.interp.errors import Fault, OpInfo
 from cute_dialect.interp.machine.group import Group, Transfer
 from cute_dialect.interp.machine.tensor_memory import (
@@ -487,6 +488,7 @@ class Multiply:
         self.collector = "discard"
         self.buffer = "a"  # the collector buffer: "a", or "b0" to "b3" for B of an MMA with .ws
         self.disabled = [0] * len(blocks)  # mask of lanes that are not written, per CTA
+        self.zero_columns: ZeroColumns | None = None
         self.sfa = self.sfb = self.metadata = Address(0, 0)
         self.layout = layout_of(shape.m, form.group, form.is_weight_stationary)
 
@@ -611,6 +613,8 @@ class Multiply:
             for block in self.blocks
         ]
         b = np.concatenate(halves) if len(halves) > 1 else halves[0]
+        if self.zero_columns is not None:
+            b = np.where(np.array(self.zero_columns.mask(self.shape.m, self.shape.n))[:, None], b.dtype.type(0), b)
         for block, disabled in zip(self.blocks, self.disabled):
             memory = block.tensor_memory()
             if self.accumulates:

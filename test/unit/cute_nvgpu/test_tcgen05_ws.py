@@ -15,7 +15,7 @@ from tcgen05_kernels import Gemm
 from cute_dialect.algebra.evaluation import evaluate
 from cute_dialect.arch.tcgen05 import find_tcgen05
 from cute_dialect.arch.tcgen05_kinds import FORMS, kind_of, shapes_of
-from cute_dialect.arch.tcgen05_ws import accumulator_layout
+from cute_dialect.arch.tcgen05_ws import ZeroColumns, accumulator_layout
 from cute_dialect.interp import InterpError
 from cute_dialect.pipelines import compile as compile_cute
 
@@ -111,13 +111,48 @@ def test_buffers_hold_b() -> None:
     np.testing.assert_array_equal(got, partial_product(len(uses)))
 
 
+def spans(mask: list[bool]) -> str:
+    """Return a mask as the PTX ISA writes it, the last column first."""
+    return "".join([str(int(x)) for x in reversed(mask)])
+
+
+def test_zero_columns_of_the_ptx_isa() -> None:
+    """The examples of PTX ISA, "Zero-Column Mask Descriptor"."""
+    assert ZeroColumns.of(ZeroColumns(5, 4).bits & ~(1 << 39)) is None
+    assert spans(ZeroColumns(3, 4).mask(128, 14)) == "11100001110000"
+    two = ZeroColumns(3, 4, (True, False)).mask(64, 34)
+    assert spans(two[:17]) == "11100001110000111" and spans(two[17:]) == "00011100001110000"
+    four = ZeroColumns(3, 4, (True, True, False, False), (0, 1, 2, 1), 2).mask(32, 48)
+    ends = ("00001110000111", "0000111000011", "111000011100", "1110000111000")
+    for i, end in enumerate(ends):
+        assert end.endswith(spans(four[12 * i : 12 * i + 12]))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ZeroColumns(3, 4, (True, False, True, False), (0, 1, 2, 3)),
+        pytest.param(ZeroColumns(1, 1), marks=pytest.mark.slow),
+        pytest.param(ZeroColumns(256, 256, (True, False, True, True)), marks=pytest.mark.slow),
+    ],
+)
+def test_zero_columns(columns: ZeroColumns) -> None:
+    """Columns of zeros do not contribute; those after them do."""
+    got, _ = run(ONE, with_ops(ONE, [("fill", 0), ("lastuse", 0)], mask=columns.bits))
+    np.testing.assert_array_equal(got, np.where(np.array(columns.mask(32, 64)), 0, partial_product(2)))
+
+
 @pytest.mark.parametrize(
     ("uses", "mask", "message"),
     [
         ([("use", 1)], None, "collector::b1::use, but no earlier MMA with collector::b1::fill has left the same B, N"),
         ([("fill", 0), ("lastuse", 0), ("use", 0)], None, "collector::b0::use, but no earlier MMA"),
         ([("fill", 0), ("discard", 0), ("lastuse", 0)], None, "collector::b0::lastuse, but no earlier MMA"),
-        ([("discard", 0)], 1 << 39, "with the zero-column mask 0x8000000000 is not supported by the interpreter"),
+        (
+            [("discard", 0)],
+            ZeroColumns(1, 1, shift=2).bits,
+            "with the zero-column mask 0x200008000000000, which shifts B by 2 columns, is not supported",
+        ),
     ],
 )
 def test_faults(uses: list[tuple[str, int]], mask: int | None, message: str) -> None:
