@@ -22,6 +22,7 @@ SWITCHES: frozenset[str] = frozenset(
         "nvvm.mbarrier.arrive",
         "nvvm.mbarrier.arrive.expect_tx",
         "nvvm.mbarrier.try_wait.parity",
+        "nvvm.cp.async.mbarrier.arrive",
         "nvvm.fence.mbarrier.init",
         "nvvm.barrier0",
         "nvvm.barrier",
