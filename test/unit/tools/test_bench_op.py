@@ -23,6 +23,7 @@ from cute_dialect.tools.bench.cases.op import cases_of, groups
 from cute_dialect.tools.bench.cases.op.attention import Attention, named
 from cute_dialect.tools.bench.cases.op.decode import Decode, decoding
 from cute_dialect.tools.bench.cases.op.flex import Flex
+from cute_dialect.tools.bench.cases.op.layers import Gated, LinearLoss, Quantize, Rope
 from cute_dialect.tools.bench.cases.op.mixed import Mixed
 from cute_dialect.tools.bench.cases.op.optimizers import Adamw
 from cute_dialect.tools.bench.cases.op.routing import Route
@@ -330,6 +331,33 @@ def test_packed_weights_on_the_interpreter(format: str) -> None:
     assert 0 < trial.check() < 1 and list(trial.peers) == ["torch"]
     assert any(name.startswith("mixed-") for name in case.kernels())
     assert [*case._replace(m=4096, n=5120, k=1280).kernels()][1].startswith("unpack-")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "case"),
+    [
+        ("quantize", Quantize("bf16", 5, 384)),
+        ("rope", Rope("bf16", 2, 9, 4, 2, 32)),
+        ("gated", Gated("bf16", 5, 72)),
+        ("gated", Gated("bf16", 5, 72, backward=True)),
+        ("linear_cross_entropy", LinearLoss("bf16", 40, 64, 150)),
+    ],
+)
+def test_layers_are_checked(function: str, case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = case.trial("cpu")
+    assert 0 < trial.check() <= 1
+    assert trial.ours() is not None and trial.traffic > 0
+
+    right = getattr(op, function)
+
+    def wrong(*x: Any, **how: Any) -> Any:
+        found = right(*x, **how)
+        return (found[0], found[1] * 1.1) if isinstance(found, tuple) else found * 1.1
+
+    monkeypatch.setattr(op, function, wrong)
+    with pytest.raises(BenchError, match=f"^{case.operation}"):
+        case.trial("cpu").check()
 
 
 @pytest.mark.parametrize("state", ["f32", pytest.param("bf16", marks=pytest.mark.slow)])

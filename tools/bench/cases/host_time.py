@@ -362,6 +362,7 @@ def host_cases() -> list[HostCase]:
     y, weight = normal(256, 256), normal(256)
     q, k, v = (normal(1, 4, 64, 64) for _ in range(3))
     targets = torch.randint(0, 256, (256,), device="cuda")
+    table, used = (torch.tensor(t, dtype=torch.int32, device="cuda") for t in ([[0], [1], [2], [3]], [64] * 4))
     image, taps = normal(2, 64, 16, 16).to(memory_format=torch.channels_last), normal(64, 64, 3, 3)
     taps = taps.to(memory_format=torch.channels_last)
     e4m3 = [t.to(torch.float8_e4m3fn) for t in (x, w)]
@@ -441,6 +442,13 @@ def host_cases() -> list[HostCase]:
             lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True),
             (q,),
             (0,),
+        ),
+        HostCase(
+            "attention, pages",
+            lambda a, b, c: op.attention(a, b, c, page_table=table, seqused_k=used, layout="bshd"),
+            lambda a, b, c: F.scaled_dot_product_attention(*(t.transpose(1, 2) for t in (a, b, c))),
+            (normal(4, 1, 4, 64), normal(4, 64, 4, 64), normal(4, 64, 4, 64)),
+            (),
         ),
     ]
 

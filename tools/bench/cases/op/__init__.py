@@ -68,6 +68,7 @@ _MODULES = {
             "epilogues",
             "flex",
             "grouped",
+            "layers",
             "mixed",
             "optimizers",
             "routing",
