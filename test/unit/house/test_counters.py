@@ -11,8 +11,8 @@ import pytest
 from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports, parse
 
 CEILINGS = {
-    "files": 816,
-    "lines": 244_052,
+    "files": 817,
+    "lines": 244_348,
     "# fmt: skip": 922,
     "Any": 7_024,
     f"functions with {MANY} or more parameters": 126,
