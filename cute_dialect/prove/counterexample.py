@@ -18,6 +18,9 @@ from cute_dialect.prove.search import Choice
 from cute_dialect.prove.tensor_steps import TensorMachine
 from cute_dialect.runtime.turns import MOST_TURNS, Turn, write_turns
 
+_AT_ONCE = ("copies_arrive", "async_store")
+"""Kinds of copies that the interpreter completes at once."""
+
 
 def schedule_of(program: Program, steps: Iterable[Step]) -> str:
     """Return the schedule that takes the steps of a counterexample, such as `replay:0*3,1,c`."""
@@ -29,8 +32,8 @@ def _turns(program: Program, steps: Iterable[Step]) -> Iterator[Turn]:
     flying: list[int] = []  # the number of the issue of each copy in flight
     waiting: list[int] = []  # those of which no part has landed
     for number, step in enumerate(steps):
-        if step.copies and step.op is not None and program.effects[step.op].kind == "copies_arrive":
-            flying.append(-1)  # The interpreter completes the copies at once.
+        if step.copies and step.op is not None and program.effects[step.op].kind in _AT_ONCE:
+            flying += [-1] * step.copies
         elif step.copies:
             flying += [number] * step.copies
             waiting.append(number)

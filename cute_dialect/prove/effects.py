@@ -135,6 +135,9 @@ MAY_BE = ("read", "write", "cp_async", "reads_accumulator")
 
 _WAIT = re.compile(r"\s*wgmma\.wait_group\.sync\.aligned (\d+);\s*")
 _REMOTE_ARRIVE = re.compile(r"\s*mbarrier\.arrive(\.release\.cluster)?\.shared::cluster\.b64 _, \[\$0\];\s*")
+_STORE_ASYNC = re.compile(
+    r"\s*st\.async(\.weak)?\.shared::cluster\.mbarrier::complete_tx::bytes\.[busf](32|64) \[\$0\], \$1, \[\$2\];\s*"
+)
 _REDUCE = re.compile(
     r"\s*cp\.reduce\.async\.bulk\.global\.shared::cta\.bulk_group\.\w+(\.noftz)?\.\w+ \[\$0\], \[\$1\], \$2;\s*"
 )
@@ -166,6 +169,8 @@ def effect_of(op: Operation) -> Effect | None:
             return Effect("wgmma", tuple(op.operands.index(v) for v in form.essential))
         if op.name == "nvvm.inline_ptx" and _REDUCE.fullmatch(text):
             return Effect("bulk_store", (1, 2))
+        if op.name == "nvvm.inline_ptx" and _STORE_ASYNC.fullmatch(text) and len(op.operands) == 3:
+            return Effect("async_store", (0, 2))
         if op.name == "nvvm.inline_ptx" and _REMOTE_ARRIVE.fullmatch(text):
             return Effect("mbarrier_arrive", (0, 1))
         if not text.strip() or text.strip().startswith(".pragma") or only_computes(text):
@@ -329,6 +334,13 @@ def multicast_mask(op: Operation) -> SSAValue | None:
     sizes = segment_sizes(op)
     which = 4 if op.name == "nvvm.cp.async.bulk.shared.cluster.global" else 5
     return op.operands[sum(sizes[:which])] if sizes[which : which + 1] == (1,) else None
+
+
+def bytes_stored(op: Operation) -> int:
+    """Return the number of bytes that each lane of an st.async stores."""
+    found = _STORE_ASYNC.fullmatch(getattr(attr_of(op, "ptxCode"), "data", ""))
+    assert found is not None
+    return int(found[2]) // 8
 
 
 def signals(op: Operation) -> int:

@@ -19,7 +19,7 @@ from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WINDOW_BITS
 from cute_dialect.prove.arithmetic import Evaluator, Learned, Reader, Run, size_in_bytes
 from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
-from cute_dialect.prove.effects import MAY_BE, multicast_mask, segment_sizes, signals, wait_count
+from cute_dialect.prove.effects import MAY_BE, bytes_stored, multicast_mask, segment_sizes, signals, wait_count
 from cute_dialect.prove.facts import DONE, READ, WRITE, Actor, Facts, Record, Table
 from cute_dialect.prove.program import Box, Code, Program, closure
 from cute_dialect.prove.regions import Partition, Region
@@ -1220,6 +1220,36 @@ class Machine(Evaluator):
             # Copies that signal one mbarrier are complete together: their sum decides.
             s.facts.land(("tma", f.barrier), self._bit(("arrivals", f.barrier)))
         self._complete(s, f.barrier, b, None)
+
+    def _do_async_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
+        """Issue a store of each lane to shared memory of the cluster, which signals its bytes at an mbarrier.
+
+        A block that ends must know that the stores have landed, as for bulk copies, so they are no visits of the warp.
+        """
+        visits = [self.table.token(("visit", rank, w.number)) for rank in range(self.program.blocks)]
+        before = {token: s.facts.tokens.get(token) for token in visits}
+        op, nbytes = i.op, i.once("bytes", lambda: bytes_stored(i.op))
+        what = "the st.async"
+        offsets = self._lane_offsets(w, i.args[0](w), lanes, op, f"the address of {what}")
+        barriers = self._lane_offsets(w, i.args[2](w), lanes, op, f"the mbarrier of {what}")
+        for at in sorted(set(barriers.values())):
+            here = mask_of(np.asarray([barriers.get(lane) == at for lane in range(32)], np.int64))
+            classes = self.classes_of(w, here)
+            if len({offsets[lane] for lane in _lanes(here)}) < here.bit_count():
+                raise Violation("race", f"{what}: several lanes write the same bytes", op)
+            for c in classes:
+                b = self._barrier(s, w, c, at, op, copy=True)
+                self._in_phase(s, w, c, at, b, op)
+                mine = [offsets[lane] for lane in _lanes(here & self.learned.classes[w.number][c])]
+                record = self._record(WRITE, ("tma", at), DONE)
+                self.access(s, w, c, record, self.region(mine, nbytes, op), op, what)
+            tokens = self._known(s, self.sources(w, classes)) & self.table.order
+            s.flying.append(Flight(at, nbytes * here.bit_count(), offsets[_first(here)], tokens))
+        for token, known in before.items():
+            s.facts.tokens.pop(token, None)
+            if known is not None:
+                s.facts.tokens[token] = known
+        return True
 
     def _do_tensor_store(self, s: State, w: Warp, i: Instruction, lanes: int) -> bool:
         op = i.op

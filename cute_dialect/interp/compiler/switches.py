@@ -37,7 +37,7 @@ SWITCHES: frozenset[str] = frozenset(
     }
 )
 """Instructions before which a warp stops."""
-_INLINE = re.compile(r"\s*(mbarrier\.|wgmma\.wait_group)")
+_INLINE = re.compile(r"\s*(mbarrier\.|st\.async|wgmma\.wait_group)")
 _ARRIVE = "llvm.nvvm.barrier.cta.arrive"
 
 

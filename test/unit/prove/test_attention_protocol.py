@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from mutant_kernels import PLAIN, Subject, attention_subject
+from mutant_kernels import BYTES, PLAIN, Subject, attention_subject
 from mutations import find, mutated, mutations
 from xdsl.dialects.builtin import ModuleOp
 
@@ -59,6 +59,12 @@ def test_a_certificate_of_attention_is_accepted(tmp_path: Path):
     module = cast(ModuleOp, compiled(SMALL).lowered(KERNEL))
     (content,) = load_certificates(path)
     assert recheck(module, find_kernel(module, KERNEL), content) >= proof.states
+
+
+def test_attention_of_8_bit_floats_is_proved():
+    proof = proof_of(BYTES._replace(tile_m=64, q_stages=1, pingpong=False))
+    assert proof, str(proof)
+    assert proof.states < 400
 
 
 @cache

@@ -20,6 +20,7 @@ MOST_STATES = {
     "attention with functions, slices": 800,
     "attention, rows of pages copied by threads": 100,
     "GEMM sm_90, K shared by blocks": 20,
+    "softmax, a cluster a row": 10,
 }
 """Kernel -> a limit of the states that its proof visits."""
 
