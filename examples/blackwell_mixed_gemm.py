@@ -128,6 +128,7 @@ class MixedGemm:
                 cute.copy(load_a, tAg[None, i], tAs[None, stage.index], tma_bar_ptr=stage.barrier)
                 stage = raw_b.acquire_and_advance()
                 cute.copy(load_b, tBg[None, i], tBs[None, stage.index], tma_bar_ptr=stage.barrier)
+            raw_b.tail()  # The MMA warp commits the last stages, too.
         elif warp == 1 and cute.arch.elect_one():
             tiles_a, tiles_b = converted.make_consumer(), b.make_consumer()
             for i in range(k_tiles):
@@ -163,6 +164,7 @@ class MixedGemm:
                 tile.commit()
             if cute.const_expr(self.bug != "no-wait"):
                 ready.wait()
+                out.tail()
             self.epilogue(acc, cute.local_tile(D, (M, N), (row, column)), thread)
         cute.arch.sync_threads()
         if cute.const_expr(self.bug != "never-freed"):
