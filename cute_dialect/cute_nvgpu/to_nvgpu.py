@@ -433,6 +433,8 @@ def _mbarrier_wait(low: Lowering, op: Operation) -> None:
 def tma_obstacle(t: TmaAtomType) -> str:
     """Return the reason why ``nvgpu`` cannot represent a tensor map, or an empty string."""
     m = t.data
+    if m.unpack:
+        return "nvgpu.tma.async.load does not unpack 4-bit and 6-bit elements"
     inner = m.box[0] * element_bits(m.element) // 8
     if m.swizzle and inner != 128:
         return f"nvgpu.tensormap.descriptor with a swizzle has rows of 128 bytes, not {inner}"

@@ -88,20 +88,33 @@ def tma_box(x: Any) -> TmaBox:
         if x.multicast > 1:
             notes.append(f"multicast: each of {x.multicast} blocks loads a part for all")
         counts, steps = tuple(d.count for d in x.dims), tuple(d.element_stride for d in x.dims)
-        return _box(x.element, x.box, counts, steps, x.swizzle, x.interleave, x.oob_fill, x.l2_promotion, notes)
+        held = _held(x.element, x.unpack, notes)
+        return _box(held, x.box, counts, steps, x.swizzle, x.interleave, x.oob_fill, x.l2_promotion, notes)
     if not is_tma(x):
         raise DrawingError(f"draw_tma needs a TMA atom from make_tiled_tma_atom, got {x!r}")
     m = getattr(x, "type", x).data
     notes = [f"reduction: {m.reduction}"] if getattr(m, "reduction", "") else []
-    if getattr(m, "mode", ""):
-        notes.append(f"{m.mode}: four rows by index, each of {m.box[0]} elements")
     if _has_columns(m):
+        if m.mode:
+            halo = f", with a halo of {m.halo}" if m.halo else ""
+            notes.append(f"{m.mode}: {m.pixels} pixels along W and N{halo}")
         notes.insert(0, "columns of pixels (im2col): dimension 0 are channels, dimension 1 pixels")
         corners = f"base pixels from {m.lower} to {m.upper} of the tensor's corners"
         notes.insert(1, f"{corners}, steps of {m.pixel_strides or (1,) * len(m.lower)}, W first")
         counts = (m.channels, m.rows)
         return _box(str(m.element), counts, counts, (1, 1), m.swizzle, 0, m.oob, m.l2, notes)
-    return _box(str(m.element), m.box, m.counts, m.strides, m.swizzle, m.interleave, m.oob, m.l2, notes)
+    if m.mode:
+        notes.append(f"{m.mode}: four rows by index, each of {m.box[0]} elements")
+    held = _held(str(m.element), m.unpack, notes)
+    return _box(held, m.box, m.counts, m.strides, m.swizzle, m.interleave, m.oob, m.l2, notes)
+
+
+def _held(element: str, unpack: int, notes: list[str]) -> str:
+    """Return the element type of shared memory, and note elements that a load unpacks."""
+    if not unpack:
+        return element
+    notes.append(f"unpacked: {unpack} elements {element} at the start of each {unpack} bytes")
+    return "i8"
 
 
 def _box(

@@ -243,6 +243,13 @@ def test_a_tma_atom() -> None:
     corners = "lower = (-1, -1), upper = (-1, -1)"
     columns = parse_type(f"!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 32, {corners}, swizzle = 128>")
     assert draw(columns).title == "TMA box 64 x 32 of f16: 4096 bytes, swizzle of 128 bytes"
+    wide = "lower = (0, 0), upper = (0, 0), swizzle = 128, mode = w, halo = 2"
+    columns = parse_type(f"!cute_nvgpu.atom.tma_load_im2col<f16, channels = 64, pixels = 30, {wide}>")
+    assert draw(columns).title == "TMA box 64 x 32 of f16: 4096 bytes, swizzle of 128 bytes"
+    assert "w: 30 pixels along W and N, with a halo of 2" in draw(columns).svg
+    narrow = parse_type("!cute_nvgpu.atom.tma_load<f4E2M1FN, box = (128, 8), swizzle = 128, unpack = 16>")
+    assert draw(narrow).title == "TMA box 128 x 8 of i8: 1024 bytes, swizzle of 128 bytes"
+    assert "unpacked: 16 elements f4E2M1FN at the start of each 16 bytes" in draw(narrow).svg
     assert "a tile starts at a multiple of 1024 bytes" in drawn.svg and "out of bounds: zero" in drawn.svg
 
 

@@ -1,7 +1,7 @@
 """Parts of a transformer other than GEMMs and attention, for ``cute-bench op``: group ``layers``.
 
-Quantization in blocks, rotary positions, gated activations of halves, and the loss of a linear layer.  Their kernels are
-compiled when they are measured, except those of one call that :func:`cute_dialect.op.explain` names.
+Quantization in blocks, rotary positions, gated activations of halves, and the loss of a linear layer.  Their kernels
+are compiled when they are measured, except those of one call that :func:`cute_dialect.op.explain` names.
 """
 
 from __future__ import annotations
