@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -153,3 +154,33 @@ def test_gradients_in_place_are_refused() -> None:
     out, lse = torch.zeros(3, 8), torch.zeros(3)
     with pytest.raises(op.UnsupportedError, match="gradients are not supported; use merge_attention, or torch"):
         op.merge_attention_(out, lse, torch.zeros(3, 8).requires_grad_(), torch.zeros(3), device="cpu")
+
+
+@pytest.mark.slow
+def test_parts_merge_in_any_order_and_grouping() -> None:
+    """Keys are cut into 1 to 7 parts, some of them empty, which are merged at once, in turn, or as pairs."""
+    rng = np.random.default_rng(6)
+    q, k, v = (rng.standard_normal((1, 2, rows, 64)).astype(np.float32) for rows in (9, 60, 60))
+    scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(2, 3) / 8
+    powers = np.exp(scores)
+    want, want_lse = powers @ v / powers.sum(-1, keepdims=True), np.log(powers.sum(-1))
+    for parts in range(1, 8):
+        cuts = np.sort(np.append(rng.integers(0, 61, parts - 1), [0, 60]))
+        outs, lses = [], []
+        for i, j in pairwise(cuts):
+            total = powers[..., i:j].sum(-1)
+            with np.errstate(divide="ignore"):
+                lses.append(np.log(total).astype(np.float32))
+            outs.append((powers[..., i:j] @ v[..., i:j, :] / np.maximum(total, 1e-300)[..., None]).astype(np.float32))
+        order = rng.permutation(parts)
+        found = op.merge_attention(np.stack([outs[i] for i in order]), np.stack([lses[i] for i in order]), device="cpu")
+        one, log = outs[order[0]].copy(), lses[order[0]].copy()
+        for i in order[1:]:
+            op.merge_attention_(one, log, outs[i], lses[i], device="cpu")
+        half = parts // 2
+        groups = [g for g in (order[:half], order[half:]) if len(g)]
+        merged = [op.merge_attention(np.stack([outs[i] for i in g]), np.stack([lses[i] for i in g]), device="cpu")
+                  for g in groups]  # fmt: skip
+        pairs = op.merge_attention(np.stack([x for x, _ in merged]), np.stack([x for _, x in merged]), device="cpu")
+        for out, lse in (found, (one, log), pairs):
+            assert np.abs(out - want).max() < 1e-6 and np.abs(lse - want_lse).max() < 1e-6
