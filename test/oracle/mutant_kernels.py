@@ -836,7 +836,7 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
         }
         given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
         given |= {"kv_sum": np.zeros((2, key_tiles, c.tile_n * size), np.float32), "parts": parts}
-        given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"stats": stats.copy(), "queries": queries, "keys": keys, "scale": scale}
         given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
         return [given[x] for x in backward_launches(c)[1].operands]
 
@@ -1090,6 +1090,10 @@ def _attention_backward_of_functions(
         whole = np.full((heads, tiles * c.tile_m), fill)
         whole[:, :queries] = rows
         stats[:, :, at] = whole.reshape(heads, tiles, c.tile_m)
+    words = stats[:, :, 2:].view(np.int32)
+    flags = (words == words[..., :1]).all(2).reshape(heads, tiles, -1, 32).all(3).astype(np.int32).view(np.float32)
+    flags = np.pad(flags, [(0, 0), (0, 0), (0, 4 - flags.shape[2])]) if c.has_row_flags else flags[..., :0]
+    stats = np.concatenate([stats.reshape(heads, tiles, -1), flags], 2)
 
     def make() -> list[Any]:
         given: dict[str, Any] = {
@@ -1097,7 +1101,7 @@ def _attention_backward_of_functions(
         }
         given |= {x: np.full_like(given[x[1:]], np.nan) for x in ("dk", "dv")}
         given |= {"kv_sum": np.zeros((2, -(-keys // c.tile_n), c.tile_n * size), np.float32), "parts": parts}
-        given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"stats": stats.copy(), "queries": queries, "keys": keys, "scale": scale}
         given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
         given |= {"captured 0": SLOPE[:heads].copy(), "captured 1": DOCUMENT.copy()}
         given["sums 0"] = np.zeros(heads, np.float32)

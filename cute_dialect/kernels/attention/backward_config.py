@@ -182,8 +182,18 @@ class BackwardConfig(NamedTuple):
 
     @property
     def stats_values(self) -> int:
-        """Words in the row statistics of a tile of queries: two for each row, and those of :attr:`query_reads`."""
-        return (2 + len(self.query_reads)) * self.tile_m
+        """Words in the row statistics of a tile of queries: two for each row, those of :attr:`query_reads`, and flags."""
+        return (2 + len(self.query_reads)) * self.tile_m + 4 * self.has_row_flags
+
+    @property
+    def has_row_flags(self) -> bool:
+        """True if the row statistics have a flag for every 32 queries: 1 if their words of :attr:`query_reads` equal
+        those of the tile's first query.
+
+        The mask function is then evaluated once for each key, not for each score. Most tiles of a mask of documents
+        lie in one document.
+        """
+        return self.functions is not None and self.functions.has("visible") and len(self.query_reads) > 0
 
     @property
     def dq_values(self) -> int:

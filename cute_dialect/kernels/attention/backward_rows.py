@@ -8,7 +8,8 @@ has others for the tiles of dk and dv. ``stats`` holds, for each tile, the log-s
 
 Queries that see no key, and rows of the tile past the end of the queries, have a log-sum-exp of +inf. Their
 probabilities, and thus their gradients, are 0. The words of
-:attr:`.backward_config.BackwardConfig.query_reads` follow.
+:attr:`.backward_config.BackwardConfig.query_reads` follow, and then the flags of
+:attr:`.backward_config.BackwardConfig.has_row_flags`.
 """
 
 # Traced values define operators and attributes that pyright cannot check.
@@ -30,6 +31,9 @@ LOG2_E = 1.4426950408889634
 DEFAULT = BackwardConfig()
 
 _THREADS = 256
+
+_FLAGGED = 128
+"""Threads that read the arrays of functions of scores: one for each query, and a warp for each flag."""
 
 
 class Workspaces(NamedTuple):
@@ -124,7 +128,8 @@ def delta(
     zeros.fill(0.0)
     if kv_sum is not None:
         _clear(kv_sum, zeros)
-    head, batch, tile = _unit(cute.arch.block_idx().x, out.shape[2], tiles)
+    # Backwards, so that the first tiles of the main kernel are in the L2.
+    head, batch, tile = _unit(cute.arch.grid_dim().x - 1 - cute.arch.block_idx().x, out.shape[2], tiles)
     where = query_place(c, (of_queries,), queries, batch)
     begin = tile * c.tile_m
     if begin < where.queries:
@@ -154,21 +159,37 @@ def delta(
                     total = cute.Float32(0.0) if log == float("inf") else total
                 stats[head, slot, at] = log
                 stats[head, slot, c.tile_m + at] = total
-        if c.functions is not None and len(c.query_reads) > 0 and thread < c.tile_m:
+        if c.functions is not None and len(c.query_reads) > 0 and thread < _FLAGGED:
             keys, captured = functions
-            graph = Scored(c.functions, captured)
-            query = graph.index(begin + thread, where.queries)
-            at = {"row": query, "matrix": batch, "head": head, "queries": where.queries, "keys": keys}
-            known: Values = {}
-            for i, (node, word) in enumerate(c.query_reads):
-                value = graph.held(node, graph.node_value(node, None, at, known), word)
-                target = cute.recast_tensor(stats[head, slot, None], graph.word_type(node))
-                target[(2 + i) * c.tile_m + thread] = value
+            graph, found, row = Scored(c.functions, captured), [], cute.min(thread, c.tile_m - 1)
+            for query in (row, 0) if c.has_row_flags else (row,):
+                at = {"row": graph.index(begin + query, where.queries), "matrix": batch, "head": head}
+                at |= {"queries": where.queries, "keys": keys}
+                known: Values = {}
+                words = [graph.held(i, graph.node_value(i, None, at, known), word) for i, word in c.query_reads]
+                found.append(words)
+            if thread < c.tile_m:
+                for i, (node, _) in enumerate(c.query_reads):
+                    target = cute.recast_tensor(stats[head, slot, None], graph.word_type(node))
+                    target[(2 + i) * c.tile_m + thread] = found[0][i]
+            if c.has_row_flags:
+                is_first = cute.Boolean(True)
+                for own, first_word in zip(*found):
+                    is_first = is_first & (_bits(own) == _bits(first_word))
+                is_first = cute.arch.vote_all_sync(is_first)
+                if cute.arch.lane_idx() == 0:
+                    flags = cute.recast_tensor(stats[head, slot, None], cute.Int32)
+                    flags[c.stats_values - 4 + thread // 32] = cute.where(is_first, 1, 0)
         line = dq_sum[head, slot, None]
         for i in cute.range_constexpr(c.tile_m * c.head // 4 // _THREADS):
             cute.autovec_copy(zeros, cute.local_tile(line, (4,), (i * _THREADS + thread,)))
         if c.deterministic and thread < c.consumers:
             turns[head, slot, thread] = 0
+
+
+def _bits(word: cute.Float32 | cute.Int32) -> cute.Int32:
+    """Return a word as an integer."""
+    return word if isinstance(word, cute.Int32) else word.bitcast(cute.Int32)
 
 
 _CHUNK = 4096
@@ -257,11 +278,13 @@ def convert_dq(
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     index = cute.arch.block_idx().x
+    # Backwards, because the sums that the main kernel added last are in the L2.
+    last = units - 1 - index
     if of_key is None:
-        _convert_queries(c, index, dq_sum, dq, of_queries, queries, tiles, scale)
+        _convert_queries(c, last, dq_sum, dq, of_queries, queries, tiles, scale)
     else:
         if index < units:
-            _convert_queries(c, index, dq_sum, dq, of_queries, queries, tiles, scale)
+            _convert_queries(c, last, dq_sum, dq, of_queries, queries, tiles, scale)
         else:
             _convert_keys(c, index - units, of_key, scale)
 

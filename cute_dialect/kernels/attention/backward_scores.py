@@ -278,6 +278,14 @@ class BackwardScores:
         held = {**shared, **self.graph.read_all(self.c.query_reads, partial(self._query_word, here, x))}
         return at, self.graph.known(names, "row", at, held)
 
+    def has_other_words(self, here: QueryTile) -> Condition:
+        """Return True if a query of a tile has other words than the first one."""
+        flags = cute.recast_tensor(self.s_stats, cute.Int32)
+        found = flags[self.c.stats_values - 4, here.slot]
+        for i in cute.range_constexpr(1, self.c.tile_m // 32):
+            found = found & flags[self.c.stats_values - 4 + i, here.slot]
+        return found == 0
+
     def _key_word(self, half: int, i: int, kind: WordType) -> Word:
         """Return a word of a key in shared memory: the ``i``-th of ``key_reads``, of type ``kind``."""
         values = cute.recast_tensor(self.s_keys, kind)
@@ -422,16 +430,44 @@ class _MaskBits:
     def _by_score(self, node: int) -> _Bits:
         """Return the bits of a node that is evaluated for each score, or for each query if it does not depend on the
         key.
+
+        A node that reads the query only through the words of its arrays is evaluated for one query, if all queries of
+        the tile have the same words.
+        """
+        if not (self.scores.c.has_row_flags and self._reads_words(node)):
+            return self._of_queries(node, self.count)
+        first, second = [cute.Int32(bits) for bits in self._of_queries(node, 1)]
+        if self.scores.has_other_words(self.here):
+            queries = self.queries
+            self.queries = queries[:1]  # values of the branch are not defined after it
+            first, second = [cute.Int32(bits) for bits in self._of_queries(node, self.count)]
+            self.queries = queries
+        return [first, second]
+
+    def _reads_words(self, node: int) -> bool:
+        """Return True if a node depends on the query only through the words of ``query_reads``."""
+        of = self.of_graph
+        if of.depends[node] in ("", "column") or node in [read for read, _ in self.scores.c.query_reads]:
+            return True
+        operands = of.graph.nodes[node].operands
+        return len(operands) > 0 and all([self._reads_words(i) for i in operands])
+
+    def _of_queries(self, node: int, count: int) -> _Bits:
+        """Return the bits of a node for the thread's queries.
+
+        Args:
+            node: The node.
+            count: Queries for which it is evaluated: all of the thread, or 1 if the others have the same bits.
         """
         halves = 1 if self.of_graph.depends[node] == "row" else 2
         words: _Bits = [0, 0]
-        for column in cute.range_constexpr(self.count):
+        for column in cute.range_constexpr(count):
             at, of_query = self._query(column)
             for half in cute.range_constexpr(halves):
                 key, of_key = self.of_keys[half]
                 known = {**of_query, **of_key}
                 value = self.graph.node_value(node, None, {**at, "column": key}, known)
-                words[half] = words[half] | cute.where(value, _bit(column), 0)
+                words[half] = words[half] | cute.where(value, -1 if count == 1 else _bit(column), 0)
         return [words[0], words[-1 if halves == 2 else 0]]
 
     def _query(self, column: int) -> tuple[Indices, Values]:
