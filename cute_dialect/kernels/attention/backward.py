@@ -15,7 +15,8 @@ Operands by name, in the order of a launch. A launch lists only those that the c
 ``k``, ``v``, ``dk``, ``dv``  (Sk, D, Hk, B) views, likewise
 ``lse``, ``dlse``             (Sq, Hq, B) views of f32: log-sum-exps of the forward pass, and their gradient
 ``stats``, ``dq_sum``,        uninitialized workspaces: C-contiguous arrays of the types and shapes that
-``turns``, ``kv_sum``         :meth:`.backward_config.BackwardConfig.workspaces` returns, at multiples of 16 bytes
+``turns``, ``kv_sum``,        :meth:`.backward_config.BackwardConfig.workspaces` returns, at multiples of 16 bytes
+``taken``
 ``of_queries``, ``of_keys``   (B + 1,) arrays of i32: boundaries of packed sequences
 ``queries``                   queries of a sequence; the largest number for packed sequences
 ``keys``                      keys of a sequence; the largest number for packed sequences
@@ -55,9 +56,10 @@ from cute_dialect.kernels.attention.backward_rows import (
     kv_sum_type,
     matrix_type,
     stats_type,
+    taken_type,
     turns_type,
 )
-from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles
+from cute_dialect.kernels.attention.backward_tiles import KeyProblem, KeyTiles, TileQueue
 from cute_dialect.kernels.attention.dropout import DropoutOperands, dropout_operands, dropout_types
 from cute_dialect.kernels.attention.producer import TmaMatrix, load_map, start_block
 from cute_dialect.kernels.attention.score_graph import captured_types
@@ -96,12 +98,13 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     of_queries, of_keys = (("of_queries",), ("of_keys",)) if c.packed else ((), ())
     dlse = ("dlse",) if c.dlse else ()
     kv_sum, parts = (("kv_sum",), ("parts",)) if c.split else ((), ())
+    taken = ("taken",) if c.dynamic else ()
     inputs = 0 if c.functions is None else len(c.functions.graph.inputs)
     captured = [f"captured {i}" for i in range(inputs)]
-    first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *kv_sum, *of_queries, "queries")
+    first = ("out", "dout", "lse", *dlse, "stats", "dq_sum", *turns, *kv_sum, *taken, *of_queries, "queries")
     if c.query_reads:
         first = (*first, "keys", *captured)
-    main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, *(kv_sum or ("dk", "dv")), *of_queries, *of_keys)
+    main = ("q", "k", "v", "dout", "stats", "dq_sum", *turns, *(kv_sum or ("dk", "dv")), *taken, *of_queries, *of_keys)
     numbers = ("queries", "keys", *parts, "scale", "left", "right")
     others = captured + [f"sums {i}" for i in c.learned]
     lists = (("q", "kv") if c.deterministic else ("q",)) if c.block_n else ()
@@ -114,7 +117,7 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
     return (
         BackwardLaunch(f"{(c if c.query_reads else c.plain).name}-delta", delta_text, "launch_delta", first),
         BackwardLaunch(c.name, backward_text, "launch", (*main, *numbers, *others)),
-        BackwardLaunch(f"{c.plain.name}-dq", dq_text, "launch_dq", last),
+        BackwardLaunch(f"{c.plain._replace(dynamic=False).name}-dq", dq_text, "launch_dq", last),
     )
 
 
@@ -122,8 +125,8 @@ def backward_launches(c: BackwardConfig) -> tuple[BackwardLaunch, ...]:
 def launch(
     Q: cute.Tensor, K: cute.Tensor, V: cute.Tensor, dO: cute.Tensor, stats: cute.Tensor, dq_sum: cute.Tensor,
     turns: cute.Tensor | None, kv_sum: cute.Tensor | None, dK: cute.Tensor | None, dV: cute.Tensor | None,
-    of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32,
-    parts: cute.Int32 | None, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
+    taken: cute.Tensor | None, of_queries: cute.Tensor | None, of_keys: cute.Tensor | None, queries: cute.Int32,
+    keys: cute.Int32, parts: cute.Int32 | None, scale: cute.Float32, left: cute.Int32, right: cute.Int32,
     captured: tuple[Any, ...] | None = None, sums: tuple[cute.Tensor, ...] | None = None,
     blocks: tuple[cute.Tensor, ...] | None = None, state: cute.Tensor | None = None,
     threshold: cute.Int32 | None = None, kept: cute.Float32 | None = None,
@@ -171,7 +174,7 @@ def launch(
         tmas,
         rings,
         mmas,
-        Workspaces(stats, dq_sum, turns, kv_sum),
+        Workspaces(stats, dq_sum, turns, kv_sum, taken),
         (dK, dV),
         problem,
         scale,
@@ -233,22 +236,23 @@ def backward(
             (c.grad_stages, c.grad_bytes),
         )
     ]  # fmt: skip
+    queue = None if spaces.taken is None else TileQueue.create(c, spaces.taken)
     own = start_block(c.packed)
     if warp_group == 0:
         cute.arch.setmaxregister_decrease(registers[0])
         if warp == 0:
             producers = [pipe.make_producer() for pipe in pipes]
-            producer = BackwardProducer(c, tiles, tmas, operands, producers, spaces.stats, s_stats, own, s_steps)
+            producer = BackwardProducer(c, tiles, tmas, operands, producers, spaces.stats, s_stats, own, s_steps, queue)
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum, s_places).run()
+            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum, s_places, queue).run()
     else:
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]
         smem = (*operands, _transposed(sK), _transposed(sQ), _transposed(sG), sX, sXt, sPt, s_stats, s_dq)
         BackwardConsumer(
-            tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, (s_steps, s_places, s_keys)
+            tiles, warp_group - 1, mmas, smem, consumers, results, scale, inputs, (s_steps, s_places, s_keys), queue
         ).run()
 
 
@@ -265,7 +269,7 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     result = None if c.split else matrix
     return cute.trace(
         launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), kv_sum_type(c), result,
-        result, begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
+        result, taken_type(c), begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
         cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c), **dropout_types(c.dropout), config=c,
     )  # fmt: skip
 

@@ -52,6 +52,7 @@ class BackwardConfig(NamedTuple):
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
     sms: int = 132  # multiprocessors of the GPU, which take work items in turn; 0: each item has a block of its own
+    dynamic: bool = False  # the resident blocks take tiles of keys from a counter, because their lengths differ
     functions: ScoreGraph | None = None  # functions of scores and of visible keys, with their slopes
     dropout: bool = False  # set probabilities to 0 at random
     # A block mask: lists of the blocks of queries that see a block of keys; 0 for none.
@@ -261,6 +262,8 @@ class BackwardConfig(NamedTuple):
         }
         if self.deterministic:
             found["turns"] = ("i32", (heads, tiles, self.consumers))
+        if self.dynamic:
+            found["taken"] = ("i32", (1,))
         if self.split:
             key_tiles = self.tiles(keys, batch, of_keys=True)
             found["kv_sum"] = ("f32", (2 * key_heads, key_tiles, self.tile_n * self.head))
@@ -297,6 +300,11 @@ class BackwardConfig(NamedTuple):
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
         if self.deterministic and not self.sms:
             raise ValueError("sms=0 starts blocks in any order; deterministic=True needs the number of multiprocessors")
+        if self.dynamic and (self.deterministic or self.packed or self.split or self.takes_pairs or not self.sms):
+            raise ValueError(
+                "dynamic=True starts tiles in any order, one by one; it needs no deterministic, packed, split or paired "
+                "tiles, and the number of multiprocessors"
+            )
         if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
             raise ValueError(
                 f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "
@@ -335,6 +343,7 @@ _NAMES = KernelNames(
         "dlse": "dlse",
         "ordered": "deterministic",
         "split": "split",
+        "dynamic": "dynamic",
         "dropout": "dropout",
     },
     numbers={

@@ -20,7 +20,7 @@ import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_producer import DQ_EMPTY, DQ_FULL
 from cute_dialect.kernels.attention.backward_rows import LOG2_E
 from cute_dialect.kernels.attention.backward_scores import BackwardScores, Limits, Probabilities, hide
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryTile, TileQueue
 from cute_dialect.kernels.attention.dropout import Dropout, DropoutOperands, negate_dropped, without_negative
 from cute_dialect.kernels.attention.result import packed_words, row_pieces, store_row
 from cute_dialect.kernels.attention.tiles import nothing_of
@@ -55,14 +55,16 @@ class BackwardConsumer:
         inputs: Inputs of the functions of scores, accumulators of their gradients, and operands of dropout.
         listed: With a block mask, the head and the tile of each slot of Q in shared memory, and those of each
             consumer's dq; else None. Values of keys for the functions of scores in shared memory, or None.
+        queue: Queue of tiles, or None if their order is fixed.
     """
 
     def __init__(
         self, tiles: KeyTiles, group: Int, mmas: Sequence[cute.TiledMma], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineConsumer], results: tuple[cute.Tensor | None, cute.Tensor | None], scale: cute.Float32,
         inputs: tuple[Any, Any, DropoutOperands | None], listed: tuple[cute.Tensor | None, ...],
+        queue: TileQueue | None,
     ):  # fmt: skip
-        c = tiles.c
+        c, self.queue = tiles.c, queue
         captured, sums, drops = inputs
         self.c, self.tiles, self.group, self.results = c, tiles, group, results
         self.dropout = None if drops is None else Dropout(drops)
@@ -112,7 +114,7 @@ class BackwardConsumer:
                 self._tile(place)
             elif place.row < place.keys and not self.c.split:
                 self._store_zeros(place)
-            at = self.tiles.following(at)
+            at = self.tiles.following(at) if self.queue is None else self.queue.receive()
 
     def _tile(self, place: KeyPlace) -> None:
         # Accumulators are allocated where they are used, so that loops carry only those that stay in use.

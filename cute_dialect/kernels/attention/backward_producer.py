@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_order import blocks_before, listed_before
-from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryLists, QueryTile
+from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryLists, QueryTile, TileQueue
 from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
 from cute_dialect.lang.pipeline import PipelineProducer
@@ -36,15 +36,16 @@ class BackwardProducer:
         s_stats: Their ring in shared memory, with the stages of Q.
         own: Barrier of the producer for packed sequences, or None.
         s_steps: With a block mask, the head and the tile of each slot of Q, for the consumers; else None.
+        queue: Queue of tiles, or None if their order is fixed.
     """
 
     def __init__(
         self, c: BackwardConfig, tiles: KeyTiles, tmas: Sequence[TmaMatrix], smem: Sequence[cute.Tensor],
         rings: Sequence[PipelineProducer], stats: cute.Tensor, s_stats: cute.Tensor, own: cute.Pointer | None,
-        s_steps: cute.Tensor | None,
+        s_steps: cute.Tensor | None, queue: TileQueue | None,
     ):  # fmt: skip
         self.c, self.tiles, self.stats, self.s_stats = c, tiles, stats, s_stats
-        self.own, self.phase, self.s_steps = own, cute.Int32(0), s_steps
+        self.own, self.phase, self.s_steps, self.queue = own, cute.Int32(0), s_steps, queue
         sizes = (c.tile_n, c.head), (c.tile_n, c.value_head), (c.tile_m, c.head), (c.tile_m, c.value_head)
         self.k, self.v, self.q, self.grad = (
             Loaded(tma, tensor, tile, 0) for tma, tensor, tile in zip(tmas, smem, sizes)
@@ -59,7 +60,7 @@ class BackwardProducer:
             place = self.tiles.place(at)
             if self.tiles.has_steps(place):
                 self._tile(place)
-            at = self.tiles.following(at)
+            at = self.tiles.following(at) if self.queue is None else self.queue.take()
 
     def _tile(self, place: KeyPlace) -> None:
         if place.lists is not None:
@@ -182,6 +183,7 @@ class DqWriter:
         turns: For each of its tiles and consumers, the number of blocks that have added to it; None unless the order
             is fixed.
         s_places: With a block mask, the head and the tile of each consumer's dq in shared memory; else None.
+        queue: Queue of tiles, or None if their order is fixed.
     """
 
     def __init__(
@@ -194,7 +196,9 @@ class DqWriter:
         turns: cute.Tensor | None,
         kv_sum: cute.Tensor | None,
         s_places: cute.Tensor | None,
+        queue: TileQueue | None,
     ):
+        self.queue = queue
         self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
         self.turns, self.kv_sum, self.s_places = turns, kv_sum, s_places
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
@@ -218,7 +222,7 @@ class DqWriter:
                         self._wait_for_piece(True)
                         if self.leads:
                             self._add(line, self.group * pieces + part, piece)
-            at = self.tiles.following(at)
+            at = self.tiles.following(at) if self.queue is None else self.queue.receive()
         if self.leads:
             # The writes must complete before the block exits, not only the reads.
             cute.arch.cp_async_bulk_wait_group(0)

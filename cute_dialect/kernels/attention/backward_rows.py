@@ -44,6 +44,7 @@ class Workspaces(NamedTuple):
     turns: cute.Tensor | None  # counters of blocks, (heads, tiles, consumers); None unless the order is fixed
     # Accumulators of dk and then dv, (2 * key heads, tiles, tile_n * head); None unless blocks share tiles of keys.
     kv_sum: cute.Tensor | None
+    taken: cute.Tensor | None = None  # counter of tiles, (1,), if the configuration is dynamic
 
 
 def matrix_type(c: BackwardConfig) -> object:
@@ -80,6 +81,11 @@ def turns_type(c: BackwardConfig) -> object:
     return cute.Tensor[cute.Int32, f"(?,?,{n}):(?,{n},1)"] if c.deterministic else None
 
 
+def taken_type(c: BackwardConfig) -> object:
+    """Return the annotation of the counter of tiles, or None."""
+    return cute.Tensor[cute.Int32, "1:1"] if c.dynamic else None
+
+
 def begins_type(c: BackwardConfig) -> object:
     """Return the annotation of the boundaries of packed sequences, or None."""
     return cute.Tensor[cute.Int32, "?:1"] if c.packed else None
@@ -91,8 +97,8 @@ def begins_type(c: BackwardConfig) -> object:
 @cute.jit
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
-    dq_sum: cute.Tensor, turns: cute.Tensor | None, kv_sum: cute.Tensor | None, of_queries: cute.Tensor | None,
-    queries: cute.Int32, keys: cute.Int32 | None = None, captured: tuple[Any, ...] | None = None,
+    dq_sum: cute.Tensor, turns: cute.Tensor | None, kv_sum: cute.Tensor | None, taken: cute.Tensor | None,
+    of_queries: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32 | None = None, captured: tuple[Any, ...] | None = None,
     config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head. ``keys`` and ``captured`` are only read if functions of scores
@@ -103,7 +109,7 @@ def launch_delta(
     batch = cute.size(of_queries) - 1 if c.packed else out.shape[3]
     tiles = cute.ceil_div(queries, c.tile_m)
     units = tiles * out.shape[2] * batch
-    spaces = Workspaces(stats, dq_sum, turns, kv_sum)
+    spaces = Workspaces(stats, dq_sum, turns, kv_sum, taken)
     delta(out, dout, lse, dlse, spaces, of_queries, (queries, tiles), (keys, captured), config).launch(
         grid=units, block=_THREADS, pdl=True
     )
@@ -120,7 +126,7 @@ def delta(
     ``sizes`` are the numbers of queries and of their tiles. ``functions`` are the number of keys and the inputs of the
     functions of scores, if they read arrays by the query alone.
     """
-    c, (stats, dq_sum, turns, kv_sum), (queries, tiles) = config, spaces, sizes
+    c, (stats, dq_sum, turns, kv_sum, taken), (queries, tiles) = config, spaces, sizes
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     thread = cute.arch.thread_idx().x
@@ -128,6 +134,8 @@ def delta(
     zeros.fill(0.0)
     if kv_sum is not None:
         _clear(kv_sum, zeros)
+    if taken is not None and (cute.arch.block_idx().x == 0) & (thread == 0):
+        taken[0] = 0
     # Backwards, so that the first tiles of the main kernel are in the L2.
     head, batch, tile = _unit(cute.arch.grid_dim().x - 1 - cute.arch.block_idx().x, out.shape[2], tiles)
     where = query_place(c, (of_queries,), queries, batch)
@@ -224,7 +232,7 @@ def delta_text(config: BackwardConfig | None = None) -> cute.Compiled:
     functions = (cute.Int32, captured_types(c.functions)) if c.query_reads else ()
     return cute.trace(
         launch_delta, matrix, matrix, rows, rows if c.dlse else None, stats_type(c), dq_sum_type(c), turns_type(c),
-        kv_sum_type(c), begins_type(c), cute.Int32, *functions, config=c,
+        kv_sum_type(c), taken_type(c), begins_type(c), cute.Int32, *functions, config=c,
     )  # fmt: skip
 
 

@@ -157,6 +157,59 @@ class KeyPlace(NamedTuple):
         return head + 1 if after == self.begin else head, after
 
 
+class TileQueue:
+    """Tiles that a block takes from a counter in global memory, after its first one.
+
+    The producer passes their indices to the other warps through two slots in shared memory.
+
+    Args:
+        taken: Counter of the tiles that were taken after the first ones of all blocks.
+        slots: The two indices in shared memory.
+        full, empty: Two barriers each.
+    """
+
+    WARPS_PER_CONSUMER = 4
+
+    def __init__(self, taken: cute.Tensor, slots: cute.Tensor, full: cute.Pointer, empty: cute.Pointer):
+        self.taken, self.slots, self.full, self.empty = taken, slots, full, empty
+        self.index, self.phase = cute.Int32(0), cute.Int32(0)
+
+    @staticmethod
+    def create(c: BackwardConfig, taken: cute.Tensor) -> "TileQueue":
+        """Allocate a queue and initialize its barriers. The block must synchronize before it is used."""
+        slots = cute.smem_tensor(cute.Int32, cute.make_layout(2), 8)
+        full, empty = (cute.arch.alloc_smem(cute.Int64, 2, alignment=8) for _ in range(2))
+        if cute.arch.thread_idx().x == 0:
+            for i in cute.range_constexpr(2):
+                cute.arch.mbarrier_init(full + i, 1)
+                cute.arch.mbarrier_init(empty + i, c.consumers * (TileQueue.WARPS_PER_CONSUMER + 1))
+            cute.arch.mbarrier_init_fence()
+        return TileQueue(taken, slots, full, empty)
+
+    def take(self) -> Int:
+        """Take a tile and pass its index to the other warps. The caller is the thread of the producer."""
+        cute.arch.mbarrier_wait(self.empty + self.index, self.phase ^ 1)
+        found = cute.arch.atomic_add(self.taken.iterator, 1) + cute.arch.grid_dim().x
+        self.slots[self.index] = found
+        cute.arch.mbarrier_arrive(self.full + self.index)
+        self._advance()
+        return found
+
+    def receive(self) -> Int:
+        """Return the index of the next tile in a warp of a consumer or writer."""
+        cute.arch.mbarrier_wait(self.full + self.index, self.phase)
+        found = self.slots[self.index]
+        cute.arch.sync_warp()
+        if cute.arch.lane_idx() == 0:
+            cute.arch.mbarrier_arrive(self.empty + self.index)
+        self._advance()
+        return found
+
+    def _advance(self) -> None:
+        self.index = self.index ^ 1
+        self.phase = self.phase ^ (1 if self.index == 0 else 0)
+
+
 class KeyTiles(TileSchedule):
     """The tiles of all blocks. Tiles of one head are adjacent, so that its queries stay in the L2.
 

@@ -153,7 +153,7 @@ def choose_backward(problem: AttentionBackwardProblem, kernel: BackwardConfig | 
             found = _default_config(problem, head)
             head = found.head
             if f.blocks[1] and not problem.deterministic:
-                found = found._replace(sms=0)  # the lists of a block mask have different lengths
+                found = found._replace(dynamic=True)  # the lists of a block mask have different lengths
         if not isinstance(found, BackwardConfig):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"kernel is {kernel!r}; pass a kernel name or a BackwardConfig")
         config = found._replace(

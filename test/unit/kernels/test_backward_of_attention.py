@@ -175,7 +175,7 @@ def test_names_of_configurations() -> None:
         ("deterministic", True), ("split", True), ("tile_m", 128), ("q_stages", 3), ("grad_stages", 1),
         ("ds_stages", 1), ("dq_parts", 2), ("ahead", 1), ("halves", True), ("late", True), ("pairs", False), ("sms", 1),
         ("functions", "sv0123456789ab"), ("block_m", 128), ("block_n", 256), ("head_v", 64), ("dropout", True),
-        ("lean", True),
+        ("lean", True), ("dynamic", True),
     )]  # fmt: skip
     assert {next(f for f in default._fields if getattr(default, f) != getattr(c, f)) for c in others} == {
         *default._fields
@@ -193,6 +193,7 @@ def test_names_of_configurations() -> None:
         ({"grad_stages": 5}, "shared memory"),
         ({"split": True, "deterministic": True}, "needs split=False"),
         ({"sms": 0, "deterministic": True}, "needs the number of multiprocessors"),
+        ({"dynamic": True, "deterministic": True}, "starts tiles in any order"), ({"dynamic": True, "sms": 0}, "in any"),
         ({"tile_m": 128}, "the tile is 128x128"), ({"head": 96, "tile_n": 64}, "the tile is 64x64"),
         ({"head": 192}, "the tile is 64x128; use 64x64 for a head of 192"), ({"halves": True}, "needs tile_n=64"),
         ({"head_v": 64}, "head_v is 64 and head is 128"),

@@ -426,15 +426,39 @@ def test_integers_of_64_bits_have_two_words() -> None:
     assert of_ops["element"] and of_ops["constant"] and not of_ops["cast"] and not of_ops["row"]
 
 
-def test_tiles_of_a_block_mask_have_blocks_of_their_own() -> None:
+def test_blocks_take_tiles_of_a_block_mask_from_a_counter() -> None:
     """Blocks that add to dq in a fixed order wait for each other, so they take tiles in turn."""
     q = view_of(torch.empty(1, 2, S, 64, dtype=torch.float16))
     views = {"q": q, "k": q, "v": q}
     form = form_of(views, False, None, None, True, "bhsd", None, "f16", Numbers())
     listed = form._replace(blocks=(128, 128))
-    for found, ordered, sms in ((form, False, 132), (listed, False, 0), (listed, True, 132)):
+    for found, ordered, dynamic in ((form, False, False), (listed, False, True), (listed, True, False)):
         problem = attention_backward.AttentionBackwardProblem(found, deterministic=ordered)
-        assert attention_backward.choose_backward(problem).config.sms == sms
+        assert attention_backward.choose_backward(problem).config.dynamic == dynamic
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "head", "schedule"), [(128, 64, "adversarial"), (64, 192, "random")])
+def test_tiles_from_a_counter(size: int, head: int, schedule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three blocks take the tiles of four heads, some of which no query sees. Their order does not matter."""
+
+    def few_blocks(*given: Any) -> Any:
+        return default_backward_config(*given)._replace(sms=3)
+
+    leaves = [x.requires_grad_() for x in arrays(2, 2, 2, head)]
+    mask = op.create_block_mask(per_head, 2, 2, S, S, "cpu", size)
+    monkeypatch.setattr(attention_backward, "default_backward_config", few_blocks)
+    out = CALL(*leaves, alibi, mask, device="cpu")
+    run = {"schedule": schedule, "seed": 2, "checks": CHECKS}
+    module = sys.modules["cute_dialect.op.functions.flex_attention"]
+    monkeypatch.setattr(module, "RowCall", functools.partial(RowCall, run=run))
+    grad = torch.randn(2, 2, S, head, generator=torch.Generator().manual_seed(3)).half()
+    found = torch.autograd.grad(out, leaves, grad)
+    b, h, i, j = (torch.arange(n).reshape(-1, *[1] * (3 - at)) for at, n in enumerate((2, 2, S, S)))
+    wide = [x.detach().double().requires_grad_() for x in leaves]
+    wanted = torch.autograd.grad(exact(*wide, alibi, per_head(b, h, i, j))[0], wide, grad.double())
+    for x, y in zip(found, wanted):
+        assert float((x.double() - y).norm()) < 2e-3 * float(y.norm())
 
 
 @pytest.mark.slow
