@@ -1105,6 +1105,8 @@ def _attention_backward_of_functions(
         given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
         given |= {"captured 0": SLOPE[:heads].copy(), "captured 1": DOCUMENT.copy()}
         given["sums 0"] = np.zeros(heads, np.float32)
+        if c.dynamic:
+            given["taken"] = np.zeros(1, np.int32)
         if c.deterministic:
             given["turns"] = np.zeros((heads, tiles, c.consumers), np.int32)
         if c.block_n:
@@ -1373,7 +1375,7 @@ def subjects() -> list[Subject]:
             for name, c, shape in (
                 ("", OF_FUNCTIONS, (270, 300)),
                 (", slices", OF_FUNCTIONS._replace(split=True), (270, 300, 2)),
-                (", a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128), (270, 300)),
+                (", a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128, dynamic=True), (270, 300)),
                 (", small blocks", OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64), (270, 200)),
             )
             for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:], heads=2 if c.block_n else 1),)

@@ -51,7 +51,7 @@ class BackwardConfig(NamedTuple):
     late: bool = False  # start the MMAs of dv after dS is computed, not before
     # With a mask on one side, a block takes key tiles in pairs of equal total length.
     pairs: bool = True
-    sms: int = 132  # multiprocessors of the GPU, which take work items in turn; 0: each item has a block of its own
+    sms: int = 132  # multiprocessors of the GPU, which take work items in turn
     dynamic: bool = False  # the resident blocks take tiles of keys from a counter, because their lengths differ
     functions: ScoreGraph | None = None  # functions of scores and of visible keys, with their slopes
     dropout: bool = False  # set probabilities to 0 at random
@@ -298,13 +298,8 @@ class BackwardConfig(NamedTuple):
             raise ValueError("halves=True needs tile_n=64, ds_stages=2 and late=False")
         if self.split and self.deterministic:
             raise ValueError("split=True adds dk and dv in any order; deterministic=True needs split=False")
-        if self.deterministic and not self.sms:
-            raise ValueError("sms=0 starts blocks in any order; deterministic=True needs the number of multiprocessors")
-        if self.dynamic and (self.deterministic or self.packed or self.split or self.takes_pairs or not self.sms):
-            raise ValueError(
-                "dynamic=True starts tiles in any order, one by one; it needs no deterministic, packed, split or paired "
-                "tiles, and the number of multiprocessors"
-            )
+        if self.dynamic and (self.deterministic or not self.block_n):
+            raise ValueError("dynamic=True starts tiles in any order; it needs a block mask and deterministic=False")
         if self.block_n and (self.block_m % self.tile_m or self.block_n % self.tile_n):
             raise ValueError(
                 f"the tile is {self.tile_m}x{self.tile_n}; it must divide the blocks of the mask, "

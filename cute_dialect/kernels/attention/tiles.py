@@ -93,7 +93,7 @@ class TileSchedule:
     Args:
         work: Tiles of all heads, or pairs of them.
         paired: Whether blocks take pairs.
-        sms: Blocks that run at once; 0 for a block per tile, which the GPU starts when another one ends.
+        sms: Blocks that run at once.
     """
 
     def __init__(self, work: Int, paired: bool, sms: int):
@@ -101,7 +101,7 @@ class TileSchedule:
 
     def grid(self) -> Int:
         """Return the number of blocks to launch."""
-        return cute.min(self.work, self.sms) if self.sms else self.work
+        return cute.min(self.work, self.sms)
 
     def first(self) -> Int:
         """Return the index of this block's first tile, or twice the index of its first pair."""
