@@ -940,7 +940,7 @@ def _functions() -> ScoreGraph:
     return ScoreGraph(make.graph([Output(score), Output(visible)]), ("score", "visible"))
 
 
-SLOPE = np.array([-0.125, 0.0625], np.float32)
+SLOPE = np.array([-0.125, 0.0625, 0.25], np.float32)
 DOCUMENT = np.repeat([0, 1, 0, 2], [150, 50, 56, 200]).astype(np.int32)
 """Documents of :func:`_functions`. With blocks of 128, one is full, and others are partial or hidden."""
 
@@ -1060,7 +1060,8 @@ def _attention_backward_of_functions(
     """Main kernel of the backward of attention with functions of scores.
 
     Args:
-        heads: Number of heads, each with its own keys. The first of several does not see the last block of keys.
+        heads: Number of heads, each with its own keys. The first of several does not see the last block of keys. The
+            second of three sees no keys, so that a block can take several tiles without steps one after the other.
     """
     assert c.functions is not None and (heads == 1 or (c.block_n and not c.split))
     size, scale, tiles = c.head, float(np.float32(c.head**-0.5)), -(-queries // c.tile_m)
@@ -1070,6 +1071,7 @@ def _attention_backward_of_functions(
     seen = np.repeat(DOCUMENT[None, :queries, None] == DOCUMENT[:keys], heads, 0)
     if heads > 1:
         seen[0, :, (keys - 1) // c.block_n * c.block_n :] = False
+        seen[1 : heads - 1] = False
     away = np.abs(np.arange(queries)[:, None] - np.arange(keys))
     q64, k64, v64, dout64 = (x.astype(np.float64) for x in (q, k, v, dout))
     scores = np.where(seen, q64 @ k64.swapaxes(1, 2) * scale + SLOPE[:heads, None, None] * away, -np.inf)
@@ -1375,10 +1377,18 @@ def subjects() -> list[Subject]:
             for name, c, shape in (
                 ("", OF_FUNCTIONS, (270, 300)),
                 (", slices", OF_FUNCTIONS._replace(split=True), (270, 300, 2)),
-                (", a block mask", OF_FUNCTIONS._replace(block_m=128, block_n=128, dynamic=True), (270, 300)),
-                (", small blocks", OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64), (270, 200)),
+                (
+                    ", a block mask",
+                    OF_FUNCTIONS._replace(block_m=128, block_n=128, dynamic=True, sms=1),
+                    (270, 300, 1, 3),
+                ),
+                (
+                    ", small blocks",
+                    OF_FUNCTIONS._replace(tile_n=64, halves=True, block_m=64, block_n=64),
+                    (270, 200, 1, 2),
+                ),
             )
-            for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:], heads=2 if c.block_n else 1),)
+            for small in (_attention_backward_of_functions("", c, 128, 128, *shape[2:]),)
         ],
         _attention_backward("attention backward, slices", BACKWARD._replace(split=True), 1, 270, 200, 2),
         _attention_backward("attention backward, halves", HALVES, 1, 130, 100),

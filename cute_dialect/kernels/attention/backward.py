@@ -269,8 +269,9 @@ def backward_text(config: BackwardConfig | None = None) -> cute.Compiled:
     result = None if c.split else matrix
     return cute.trace(
         launch, matrix, matrix, matrix, matrix, stats_type(c), dq_sum_type(c), turns_type(c), kv_sum_type(c), result,
-        result, taken_type(c), begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32, cute.Int32,
-        cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c), **dropout_types(c.dropout), config=c,
+        result, taken_type(c), begins, begins, cute.Int32, cute.Int32, cute.Int32 if c.split else None, cute.Float32,
+        cute.Int32, cute.Int32, captured_types(c.functions), _sums_types(c), _lists_types(c),
+        **dropout_types(c.dropout), config=c,
     )  # fmt: skip
 
 

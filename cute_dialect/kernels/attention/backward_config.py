@@ -183,7 +183,7 @@ class BackwardConfig(NamedTuple):
 
     @property
     def stats_values(self) -> int:
-        """Words in the row statistics of a tile of queries: two for each row, those of :attr:`query_reads`, and flags."""
+        """Words in the row statistics of a tile of queries: two for each row, :attr:`query_reads`, and flags."""
         return (2 + len(self.query_reads)) * self.tile_m + 4 * self.has_row_flags
 
     @property

@@ -108,17 +108,13 @@ class BackwardConsumer:
     def run(self) -> None:
         """Compute dk and dv of all tiles of this block."""
         at = self.tiles.first()
-        steps = None if self.queue is None else self.tiles.count(at)
         while self.tiles.is_there(at):
-            place = self.tiles.place(at, steps)
+            place = self.tiles.place(at)
             if self.tiles.has_steps(place):
                 self._tile(place)
             elif place.row < place.keys and not self.c.split:
                 self._store_zeros(place)
-            if self.queue is None:
-                at = self.tiles.following(at)
-            else:
-                at, steps = self.queue.receive()
+            at = self.tiles.following(at) if self.queue is None else self.queue.receive()
 
     def _tile(self, place: KeyPlace) -> None:
         # Accumulators are allocated where they are used, so that loops carry only those that stay in use.

@@ -56,15 +56,11 @@ class BackwardProducer:
     def run(self) -> None:
         """Load the operands of all tiles of this block."""
         at = self.tiles.first()
-        steps = None if self.queue is None else self.tiles.count(at)
         while self.tiles.is_there(at):
-            place = self.tiles.place(at, steps)
+            place = self.tiles.place(at)
             if self.tiles.has_steps(place):
                 self._tile(place)
-            if self.queue is None:
-                at = self.tiles.following(at)
-            else:
-                at, steps = self.queue.take(self.tiles)
+            at = self.tiles.following(at) if self.queue is None else self.queue.take()
 
     def _tile(self, place: KeyPlace) -> None:
         if place.lists is not None:
@@ -211,9 +207,8 @@ class DqWriter:
     def run(self) -> None:
         """Add the tiles of dq of all steps of this block to ``dq_sum``, and those of dk and dv to ``kv_sum``."""
         at = self.tiles.first()
-        steps = None if self.queue is None else self.tiles.count(at)
         while self.tiles.is_there(at):
-            place = self.tiles.place(at, steps)
+            place = self.tiles.place(at)
             head, tile = self.tiles.start(place)
             for _ in range(self.tiles.steps(place)):
                 self._step(at, place, head, tile)
@@ -227,10 +222,7 @@ class DqWriter:
                         self._wait_for_piece(True)
                         if self.leads:
                             self._add(line, self.group * pieces + part, piece)
-            if self.queue is None:
-                at = self.tiles.following(at)
-            else:
-                at, steps = self.queue.receive()
+            at = self.tiles.following(at) if self.queue is None else self.queue.receive()
         if self.leads:
             # The writes must complete before the block exits, not only the reads.
             cute.arch.cp_async_bulk_wait_group(0)

@@ -98,8 +98,8 @@ def begins_type(c: BackwardConfig) -> object:
 def launch_delta(
     out: cute.Tensor, dout: cute.Tensor, lse: cute.Tensor, dlse: cute.Tensor | None, stats: cute.Tensor,
     dq_sum: cute.Tensor, turns: cute.Tensor | None, kv_sum: cute.Tensor | None, taken: cute.Tensor | None,
-    of_queries: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32 | None = None, captured: tuple[Any, ...] | None = None,
-    config: cute.Constexpr[BackwardConfig] = DEFAULT,
+    of_queries: cute.Tensor | None, queries: cute.Int32, keys: cute.Int32 | None = None,
+    captured: tuple[Any, ...] | None = None, config: cute.Constexpr[BackwardConfig] = DEFAULT,
 ):  # fmt: skip
     """Launch one block per tile of queries and head. ``keys`` and ``captured`` are only read if functions of scores
     read arrays by the query alone.
@@ -136,7 +136,7 @@ def delta(
         _clear(kv_sum, zeros)
     if taken is not None and (cute.arch.block_idx().x == 0) & (thread == 0):
         taken[0] = 0
-    # Backwards, so that the first tiles of the main kernel are in the L2.
+    # In reverse order, so that the L2 holds the first tiles of the main kernel.
     head, batch, tile = _unit(cute.arch.grid_dim().x - 1 - cute.arch.block_idx().x, out.shape[2], tiles)
     where = query_place(c, (of_queries,), queries, batch)
     begin = tile * c.tile_m
@@ -286,7 +286,7 @@ def convert_dq(
     cute.arch.griddepcontrol_wait()
     cute.arch.griddepcontrol_launch_dependents()
     index = cute.arch.block_idx().x
-    # Backwards, because the sums that the main kernel added last are in the L2.
+    # In reverse order: the L2 holds the accumulators to which the main kernel added last.
     last = units - 1 - index
     if of_key is None:
         _convert_queries(c, last, dq_sum, dq, of_queries, queries, tiles, scale)

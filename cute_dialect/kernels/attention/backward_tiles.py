@@ -160,12 +160,12 @@ class KeyPlace(NamedTuple):
 class TileQueue:
     """Tiles that a block takes from a counter in global memory, after its first one.
 
-    The producer passes their indices and numbers of steps to the other warps through two slots in shared memory. The
-    others need not wait for the lengths of lists in global memory.
+    The producer passes their indices to the other warps through two slots in shared memory. Only tiles without steps
+    need the barriers of empty slots: otherwise, K of a tile is loaded after all warps have read its index.
 
     Args:
         taken: Counter of the tiles that were taken after the first ones of all blocks.
-        slots: The indices, and the numbers of steps, in shared memory.
+        slots: The indices in shared memory.
         full, empty: Two barriers each.
     """
 
@@ -176,36 +176,32 @@ class TileQueue:
     @staticmethod
     def create(c: BackwardConfig, taken: cute.Tensor) -> "TileQueue":
         """Allocate a queue and initialize its barriers. The block must synchronize before it is used."""
-        slots = cute.smem_tensor(cute.Int32, cute.make_layout((2, 2)), 8)
+        slots = cute.smem_tensor(cute.Int32, cute.make_layout(2), 8)
         full, empty = (cute.arch.alloc_smem(cute.Int64, 2, alignment=8) for _ in range(2))
         if cute.arch.thread_idx().x == 0:
             for i in cute.range_constexpr(2):
                 cute.arch.mbarrier_init(full + i, 1)
-                cute.arch.mbarrier_init(empty + i, c.consumers * (128 + 32))  # each has a warpgroup and a writer
-            cute.arch.mbarrier_init_fence()
+                cute.arch.mbarrier_init(empty + i, c.consumers * 5)  # each has four warps and a writer
         return TileQueue(taken, slots, full, empty)
 
-    def take(self, tiles: "KeyTiles") -> tuple[Int, Int]:
-        """Take a tile, pass it to the other warps, and return its index and number of steps.
-
-        The caller is the thread of the producer.
-        """
+    def take(self) -> Int:
+        """Take a tile, pass its index to the other warps, and return it. The caller is the thread of the producer."""
         cute.arch.mbarrier_wait(self.empty + self.index, self.phase ^ 1)
-        found, steps = cute.arch.atomic_add(self.taken.iterator, 1) + cute.arch.grid_dim().x, cute.Int32(0)
-        if tiles.is_there(found):
-            steps = tiles.count(found)
-        self.slots[0, self.index], self.slots[1, self.index] = found, steps
+        found = cute.arch.atomic_add(self.taken.iterator, 1) + cute.arch.grid_dim().x
+        self.slots[self.index] = found
         cute.arch.mbarrier_arrive(self.full + self.index)
         self._advance()
-        return found, steps
+        return found
 
-    def receive(self) -> tuple[Int, Int]:
-        """Return the index and the number of steps of the next tile in a thread of a consumer or writer."""
+    def receive(self) -> Int:
+        """Return the index of the next tile in a warp of a consumer or writer."""
         cute.arch.mbarrier_wait(self.full + self.index, self.phase)
-        found, steps = self.slots[0, self.index], self.slots[1, self.index]
-        cute.arch.mbarrier_arrive(self.empty + self.index)
+        found = self.slots[self.index]
+        cute.arch.sync_warp()
+        if cute.arch.lane_idx() == 0:
+            cute.arch.mbarrier_arrive(self.empty + self.index)
         self._advance()
-        return found, steps
+        return found
 
     def _advance(self) -> None:
         self.index = self.index ^ 1
@@ -225,17 +221,8 @@ class KeyTiles(TileSchedule):
         super().__init__(problem.units, c.takes_pairs, c.sms)
         self.per_head = cute.ceil_div(self.tiles, 2) if self.paired else self.tiles
 
-    def count(self, at: Int) -> Int:
-        """Return the number of steps of a tile."""
-        return self.steps(self.place(at))
-
-    def place(self, at: Int, steps: Int | None = None) -> KeyPlace:
-        """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it.
-
-        Args:
-            at: Index of the tile.
-            steps: Its number of steps with a block mask, or None if it is not known.
-        """
+    def place(self, at: Int) -> KeyPlace:
+        """Return the coordinates of a tile. A tile past the last one starts past the last key, so no query sees it."""
         p, c = self.problem, self.c
         unit = cute.assume(at // 2 if self.paired else at, range=(0, None))
         part = cute.Int32(0)
@@ -276,7 +263,7 @@ class KeyTiles(TileSchedule):
         if c.block_n:
             head, tiles = head * p.sharing, cute.ceil_div(place.queries, c.tile_m)
             lists = QueryLists(c, p.blocks, row // c.block_n, batch, tiles, head + p.sharing)
-            return place._replace(high=lists.total(head) if steps is None else steps, lists=lists)
+            return place._replace(high=lists.total(head), lists=lists)
         if not c.split:
             return place
         low, high = ((last - first) * p.sharing * x // p.parts for x in (part, part + 1))
