@@ -246,7 +246,7 @@ def backward(
             if c.packed or cute.arch.elect_one():
                 producer.run()
         elif warp <= c.consumers:
-            DqWriter(c, tiles, warp - 1, s_dq, spaces.dq_sum, spaces.turns, spaces.kv_sum, s_places, queue).run()
+            DqWriter(c, tiles, warp - 1, s_dq, spaces, s_places, queue).run()
     else:
         cute.arch.setmaxregister_increase(registers[1])
         consumers = [pipe.make_consumer() for pipe in pipes]

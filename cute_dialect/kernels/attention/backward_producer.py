@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import cute_dialect.lang as cute
 from cute_dialect.kernels.attention.backward_config import BackwardConfig
 from cute_dialect.kernels.attention.backward_order import blocks_before, listed_before
+from cute_dialect.kernels.attention.backward_rows import Workspaces
 from cute_dialect.kernels.attention.backward_tiles import KeyPlace, KeyTiles, QueryLists, QueryTile, TileQueue
 from cute_dialect.kernels.attention.producer import Loaded, TmaMatrix
 from cute_dialect.lang.nvgpu import cpasync
@@ -178,10 +179,7 @@ class DqWriter:
         c, tiles: Configuration and scheduler.
         group: Index of the consumer.
         s_dq: The buffers of all consumers in shared memory.
-        dq_sum: The accumulator in global memory.
-        kv_sum: The accumulator of dk and dv, or None.
-        turns: For each of its tiles and consumers, the number of blocks that have added to it; None unless the order
-            is fixed.
+        spaces: Workspaces in global memory: the accumulators and, if the order is fixed, the counters of blocks.
         s_places: With a block mask, the head and the tile of each consumer's dq in shared memory; else None.
         queue: Queue of tiles, or None if their order is fixed.
     """
@@ -192,15 +190,13 @@ class DqWriter:
         tiles: KeyTiles,
         group: Int,
         s_dq: cute.Tensor,
-        dq_sum: cute.Tensor,
-        turns: cute.Tensor | None,
-        kv_sum: cute.Tensor | None,
+        spaces: Workspaces,
         s_places: cute.Tensor | None,
         queue: TileQueue | None,
     ):
         self.queue = queue
-        self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, dq_sum
-        self.turns, self.kv_sum, self.s_places = turns, kv_sum, s_places
+        self.c, self.tiles, self.group, self.s_dq, self.dq_sum = c, tiles, group, s_dq, spaces.dq_sum
+        self.turns, self.kv_sum, self.s_places = spaces.turns, spaces.kv_sum, s_places
         self.add = cute.make_copy_atom(cpasync.CopyReduceBulkS2GOp("add"), cute.Float32)
         self.leads = cute.arch.lane_idx() == 0
 
