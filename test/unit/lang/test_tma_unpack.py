@@ -94,6 +94,18 @@ def test_the_barrier_counts_packed_bytes(dtype: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dtype", WIDTHS)
+def test_the_prover_counts_packed_bytes(dtype: Any) -> None:
+    """A load that unpacks is proved with the bytes of global memory at its barrier, and refuted with others."""
+    x, y = arrays(dtype, ROWS, K)
+    bits = WIDTHS[dtype]
+    for counted, holds in ((ROWS * K * bits // 8, True), (ROWS * K, False)):
+        with cute.target("sm_100a"):
+            (proof,) = cute.testing.prove(loaded, (x, y, dtype, (2 * bits, counted, 0), True))
+        assert bool(proof) is holds
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "held"), [(cute.Float4E2M1FN, 9), (cute.Float6E3M2FN, 13)])
 def test_padding_is_not_written(dtype: Any, held: int) -> None:
     with pytest.raises(InterpError, match=r"unwritten|uninitialized|nothing has written"):
