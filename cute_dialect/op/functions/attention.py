@@ -153,6 +153,8 @@ def attention(
         deterministic,
         max_seqlen_k,
     )
+    if mask is not None and hasattr(mask, "kv_num_blocks"):
+        raise UnsupportedError(f"{CALL}: mask is a BlockMask; use op.flex_attention(q, k, v, block_mask=mask)")
     rng_state = state_of_call(CALL, q, dropout_p, rng_state)
     descales = q_descale, k_descale, v_descale
     if not (q_descale is k_descale is v_descale is None):

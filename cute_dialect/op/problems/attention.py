@@ -62,6 +62,8 @@ SPELLINGS = {
     "num_kv_groups": "omit it: k and v may have fewer heads", "descale_q": "use q_descale",
     "descale_k": "use k_descale", "descale_v": "use v_descale", "q_scale": "use q_descale",
     "k_scale": "use k_descale", "v_scale": "use v_descale", "out_dtype": "use dtype",
+    "score_mod": "use op.flex_attention", "mask_mod": "use op.flex_attention with a block mask",
+    "block_mask": "use op.flex_attention",
 }  # fmt: skip
 """Arguments of torch, FlashAttention and FlashInfer -> what :func:`cute_dialect.op.attention` has instead."""
 

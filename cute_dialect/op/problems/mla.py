@@ -36,6 +36,9 @@ LATENT_SPELLINGS = {
     "head_dim_v": f"omit it: values have {LATENT} columns",
     "tile_scheduler_metadata": "omit it; see split_keys",
     "layout": "omit it: q is (B, S, H, D)",
+    "score_mod": "omit it: functions of scores are not supported",
+    "mask_mod": "omit it: functions of scores are not supported",
+    "block_mask": "omit it: block masks are not supported",
 }
 """Arguments of other functions and libraries -> what :func:`cute_dialect.op.mla_decode` has instead."""
 

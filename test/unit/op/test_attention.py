@@ -341,6 +341,11 @@ def packed(**given: Any) -> dict[str, Any]:
         ({"mask": normal(2, 1, 1, 8, 16)}, op.ShapeError, r"an array that expands to \(1, 4, 8, 16\)"),
         ({"mask": normal(8, 16, dtype=np.int32)}, op.DtypeError, "mask has dtype i32; pass an array of bool, f32 or"),
         (packed(mask=normal(8, 8)), op.UnsupportedError, "mask is not supported with packed sequences; omit it"),
+        (
+            {"mask": SimpleNamespace(kv_num_blocks=Q)}, op.UnsupportedError,
+            r"mask is a BlockMask; use op\.flex_attention\(q, k, v, block_mask=mask\)",
+        ),
+        ({"score_mod": abs}, op.ArgumentError, r"attention\(\) has no argument 'score_mod'; use op\.flex_attention$"),
         ({"attn_mask": Q}, op.ArgumentError, r"attention\(\) has no argument 'attn_mask'; use mask$"),
         ({"is_causal": True}, op.ArgumentError, "'is_causal'; use causal"),
         ({"softmax_scale": 1.0}, op.ArgumentError, "'softmax_scale'; use scale"),
