@@ -125,7 +125,7 @@ def test_first_coordinates_are_multiples_of_128() -> None:
 def test_the_map_is_one_that_unpacks(dtype: Any) -> None:
     """One instruction per 128 columns, and the code of the driver in the host function."""
     made = run(dtype)[2]
-    assert made.ptx.count("cp.async.bulk.tensor.2d.shared::cluster.global.tile") == 2
+    assert made.ptx.count("cp.async.bulk.tensor.2d.shared::cta.global.tile") == 2
     code = 14 if WIDTHS[dtype] == 4 else 15
     assert f"value = {code} : i32" in made.mlir("base")
 
