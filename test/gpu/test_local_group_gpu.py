@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import pytest
@@ -60,8 +61,16 @@ class World:
         return found
 
 
-def integers(*shape: int, dtype: Any) -> Any:
-    return torch.randint(-4, 5, shape, device="cuda").to(dtype)
+def integers(*shape: int, dtype: Any, leading: int = 0) -> Any:
+    """Return small integers.
+
+    The arrays of the first ``leading`` dimensions begin at multiples of 16 bytes. All ranks then have the same kernel,
+    which the call of the first rank loads. CUDA may not load another one while a rank waits.
+    """
+    inner = shape[leading:]
+    size = prod(inner)
+    values = torch.randint(-4, 5, (*shape[:leading], -(-size // 8) * 8), device="cuda").to(dtype)
+    return values[..., :size].unflatten(-1, inner)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -71,7 +80,7 @@ def test_sums(dtype: Any, two_shot: bool, ranks: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(choice, "ONE_SHOT_BYTES", {32: 0 if two_shot else 1 << 30})
     world = World(ranks)
     for size in SIZES:
-        x = integers(INPUTS, ranks, size, dtype=dtype)
+        x = integers(INPUTS, ranks, size, dtype=dtype, leading=2)
         want = x.float().sum(1).to(dtype)
         torch.cuda.synchronize()
         done = 0
@@ -95,7 +104,8 @@ def test_sums_with_a_residual_and_a_norm(
     world = World(ranks, 1)
     shapes = (1, 4096), (5, 333), (200, 8192)
     for rows, columns in shapes:
-        x, residual = integers(INPUTS, ranks, rows, columns, dtype=dtype), integers(rows, columns, dtype=dtype)
+        x = integers(INPUTS, ranks, rows, columns, dtype=dtype, leading=2)
+        residual = integers(rows, columns, dtype=dtype)
         weight = torch.randn(columns, device="cuda").to(dtype)
         want = (x.float().sum(1) + residual.float()).to(dtype)
         norm = torch.nn.functional.rms_norm(want.double(), (columns,), weight.double(), 1e-5)
@@ -169,7 +179,8 @@ def test_gemms(name: str, kind: str, ranks: int, monkeypatch: pytest.MonkeyPatch
     function, dtype, world = getattr(op.distributed, PRODUCTS[kind.split("-")[0]]), DTYPES[name], World(ranks, 2)
     for rows, k, columns in SHAPES:
         m = rows if kind == "gather" else rows * ranks
-        a, b = integers(2, ranks, m, k, dtype=dtype), integers(ranks, k, columns, dtype=dtype)
+        a = integers(2, ranks, m, k, dtype=dtype, leading=2)
+        b = integers(ranks, k, columns, dtype=dtype, leading=1)
         if kind == "gather":
             want = (a.double().flatten(1, 2)[:, None] @ b.double()[None]).to(dtype)
         else:
@@ -192,7 +203,7 @@ def test_gemms(name: str, kind: str, ranks: int, monkeypatch: pytest.MonkeyPatch
 def test_gathered_operands() -> None:
     world = World(2, 3)
     for k in (512, 77):
-        a, b = integers(2, 200, k, dtype=torch.bfloat16), integers(2, 96, k, dtype=torch.bfloat16)
+        a, b = (integers(2, rows, k, dtype=torch.bfloat16, leading=1) for rows in (200, 96))
 
         def call(rank: int, _: int, a: Any = a, b: Any = b) -> Any:
             return op.distributed.all_gather_matmul(a[rank], b[rank].T, return_a=True, group=world.group[rank])
