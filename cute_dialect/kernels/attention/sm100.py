@@ -29,7 +29,7 @@ kernel has been assembled and interpreted, but never run on the chip.
 # Traced values define operators and attributes that pyright cannot check.
 # pyright: basic, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import cute_dialect.lang as cute
@@ -41,7 +41,7 @@ from cute_dialect.kernels.common.traced_text import printed
 from cute_dialect.kernels.gemm.sm100 import CHIP
 from cute_dialect.lang import blackwell, pipeline, utils
 from cute_dialect.lang.nvgpu import cpasync, tcgen05
-from cute_dialect.lang.values.signature_types import Int
+from cute_dialect.lang.values.signature_types import Int, Value
 
 TILE = 128
 """Queries of a tile, and keys of a step."""
@@ -83,6 +83,7 @@ class Sm100Attention(NamedTuple):
     head: int = 128  # elements per head, at most
     mask: str = "full"  # one of MASKS
     lse: bool = False  # also store the log-sum-exp of each row
+    packed: bool = False  # variable-length sequences, packed one after the other
     chip: str = CHIP  # target for which the kernel is compiled
 
     @property
@@ -98,13 +99,13 @@ class Sm100Attention(NamedTuple):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block: Q, the slots, the factors, the mbarriers and the address."""
-        barriers = 2 * (4 * TILES + 2 * self.slots)
+        barriers = 2 * (4 * TILES + 2 * self.slots) + 2 * self.packed
         return (TILES + 2 * self.slots) * self.tile_bytes + TILES * TILE * 4 + 8 * barriers + 16
 
     @property
     def name(self) -> str:
         """Name of the kernel."""
-        words = {"lse": "-lse"}
+        words = {"lse": "-lse", "packed": "-packed"}
         return f"attention-{self.element}-{self.head}-{self.mask}-sm{TARGETS[self.chip].number}{differing(self, words)}"
 
     def check(self) -> None:
@@ -164,11 +165,20 @@ class Block(NamedTuple):
 
     first: Int  # index of the first tile of queries
     head: Int
-    batch: Int
+    batch: Int  # the sequence; 0 if sequences are packed
     sharing: Int  # heads of Q per head of K
     queries: Int
     keys: Int
     shift: Int  # query i sees the keys up to i + shift, if the mask is "right"
+    begins: tuple[Int, Int] | None = None  # first query and key of a packed sequence
+
+    def matrix(self, x: cute.Tensor, head: Int, *, of_keys: bool = False, along: int = 0) -> cute.Tensor:
+        """Return the matrix of a head and this sequence, whose mode ``along`` has the queries or the keys."""
+        found = x[None, None, head, self.batch]
+        if self.begins is None:
+            return found
+        begin = self.begins[1 if of_keys else 0]
+        return cute.domain_offset((begin, 0) if along == 0 else (0, begin), found)
 
     def end(self, mask: str, query: Int) -> Int:
         """Return the number of keys up to the last one that a query sees; it may be negative."""
@@ -177,6 +187,18 @@ class Block(NamedTuple):
     def steps(self, mask: str) -> Int:
         """Return the number of steps, at least 1."""
         return cute.max(cute.ceil_div(self.end(mask, (self.first + TILES) * TILE - 1), TILE), 1)
+
+
+DEFAULT = Sm100Attention()
+
+
+class Sequences(NamedTuple):
+    """Packed sequences."""
+
+    of_queries: cute.Tensor  # boundaries of the queries, one more than sequences
+    of_keys: cute.Tensor  # boundaries of the keys
+    longest: Int  # queries of the longest sequence
+    from_end: Int  # 1: the shift is relative to the last key of the sequence for its last query
 
 
 @cute.jit(options=f"--gpu-arch {CHIP}")
@@ -188,15 +210,17 @@ def launch(
     lse: cute.Tensor | None,
     scale: cute.Float32,
     shift: cute.Int32,
-    config: cute.Constexpr[Sm100Attention],
+    sequences: Mapping[str, Value] | None = None,
+    config: cute.Constexpr[Sm100Attention] = DEFAULT,
 ):
     """Launch the kernel of a configuration.
 
     Args:
-        Q, K, V, out: (S, D, H, B) tensors.
+        Q, K, V, out: (S, D, H, B) tensors. B is 1 for packed sequences.
         lse: Log-sum-exp of each row, (S, H, B), or None.
         scale: Factor of the scores times ``log2(e)``; it is positive.
         shift: Query ``i`` sees the keys up to ``i + shift`` if the mask is "right".
+        sequences: The fields of :class:`Sequences`, or None.
         config: The configuration.
     """
     c, element = config, number(config.element)
@@ -224,8 +248,12 @@ def launch(
         ),
     )
     extents = Q.shape[0], K.shape[0], Q.shape[2] // K.shape[2], shift
-    grid = (cute.ceil_div(Q.shape[0], TILES * TILE), Q.shape[2], Q.shape[3])
-    attention(maps, (mma_s, mma_o), layouts, lse, extents, scale, config).launch(grid=grid, block=THREADS)
+    rows, batch = Q.shape[0], Q.shape[3]
+    packed = None if sequences is None else Sequences(**sequences)
+    if packed is not None:
+        rows, batch = packed.longest, cute.size(packed.of_queries) - 1
+    grid, results = (cute.ceil_div(rows, TILES * TILE), Q.shape[2], batch), (out if c.packed else None, lse)
+    attention(maps, (mma_s, mma_o), layouts, results, extents, scale, packed, config).launch(grid=grid, block=THREADS)
 
 
 @cute.kernel(min_blocks=1)
@@ -233,18 +261,29 @@ def attention(
     maps: Maps,
     mmas: Mmas,
     layouts: Sequence[cute.ComposedLayout],
-    lse: cute.Tensor | None,
+    results: tuple[cute.Tensor | None, cute.Tensor | None],
     extents: tuple[Int, Int, Int, Int],
     scale: cute.Float32,
+    sequences: Sequences | None,
     config: cute.Constexpr[Sm100Attention],
 ):
     """Compute 256 queries of a head."""
-    c, (queries, keys, sharing, shift) = config, extents
+    c, (queries, keys, sharing, shift), (out, lse) = config, extents, results
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     x, head, batch = cute.arch.block_idx()
     # With a mask the last tiles have most steps, and go first.
     pair = cute.arch.grid_dim().x - 1 - x if c.mask == "right" else x
-    block = Block(pair * TILES, head, batch, sharing, queries, keys, shift)
+    begins, clean = None, None
+    if sequences is not None:
+        begins = sequences.of_queries[batch], sequences.of_keys[batch]
+        queries, keys = (x[batch + 1] - begin for x, begin in zip(sequences, begins))
+        shift = shift + sequences.from_end * (keys - queries)
+        batch, clean = 0, cute.arch.alloc_smem(cute.Int64, 2)
+        if warp == 0 and cute.arch.elect_one():
+            cute.arch.mbarrier_init(clean, 1)
+            cute.arch.mbarrier_init(clean + 1, 1)
+            cute.arch.mbarrier_init_fence()
+    block = Block(pair * TILES, head, batch, sharing, queries, keys, shift, begins)
     if warp == 0 and cute.arch.elect_one():
         for atom, _ in maps:
             cpasync.prefetch_descriptor(atom)
@@ -275,37 +314,109 @@ def attention(
     )
     columns, steps = Columns(pointer, fragments, element), block.steps(c.mask)
 
-    if warp < 4:
-        cute.arch.setmaxregister_decrease(REGISTERS["load and MMA"])
-        if warp == 0 and cute.arch.elect_one():
-            load(c, block, maps[:3], mmas, (sQ, sK, sV), (q.make_producer(), k.make_producer(), v.make_producer()))
-        elif warp == 1 and cute.arch.elect_one():
-            loads = q.make_consumer(), k.make_consumer(), v.make_consumer()
-            multiply(mmas, (sQ, sK, sV), columns, steps, loads, (s, o))
-    elif warp >= 12:
-        cute.arch.setmaxregister_decrease(REGISTERS["correction"])
-        row = cute.arch.thread_idx().x - 3 * GROUP
-        correct(c, columns, row, steps, factors, (o.make_consumer(), f.make_consumer()), sO)
+    def take_roles() -> None:
+        if warp < 4:
+            cute.arch.setmaxregister_decrease(REGISTERS["load and MMA"])
+            if warp == 0 and cute.arch.elect_one():
+                load(c, block, maps[:3], mmas, (sQ, sK, sV), (q.make_producer(), k.make_producer(), v.make_producer()))
+            elif warp == 1 and cute.arch.elect_one():
+                loads = q.make_consumer(), k.make_consumer(), v.make_consumer()
+                multiply(mmas, (sQ, sK, sV), columns, steps, loads, (s, o), clean)
+            elif clean is not None and warp == 2:
+                clear_other_keys(c, sV, block.keys - (steps - 1) * TILE, steps - 1, clean)
+        elif warp >= 12:
+            cute.arch.setmaxregister_decrease(REGISTERS["correction"])
+            row = cute.arch.thread_idx().x - 3 * GROUP
+            correct(c, columns, row, steps, factors, (o.make_consumer(), f.make_consumer()), sO)
+            store(c, block, maps[3], sO, out, row)
+        else:
+            cute.arch.setmaxregister_increase(REGISTERS["softmax"])
+            tile = warp // 4 - 1
+            row = cute.arch.thread_idx().x % GROUP
+            at = (block.first + tile) * TILE + row
+            ends = receive(s, tile), provide(f, tile)
+            log = softmax(columns, tile, row, block.end(c.mask, at), steps, scale, factors, ends)
+            if c.lse and at < queries:
+                lse[at if begins is None else begins[0] + at, head, batch] = log * LN_2
+
+    if sequences is None or block.first * TILE < queries:
+        take_roles()
+    cute.arch.sync_threads()  # The releases of O and S include the fence before.
+    allocator.free(pointer)
+
+
+def store(
+    c: Sm100Attention,
+    block: Block,
+    map: tuple[cute.CopyAtom, cute.Tensor],
+    sO: cute.Tensor,
+    out: cute.Tensor | None,
+    row: Int,
+) -> None:
+    """Store the results of a block. Of a tile past the end of a packed sequence, each thread stores its row.
+
+    Args:
+        c: The configuration.
+        block: The tiles.
+        map: TMA atom and coordinates of the result.
+        sO: The results in shared memory.
+        out: The result of packed sequences, or None.
+        row: The row of the thread.
+    """
+    atom, target = map
+    rows = cute.local_tile(block.matrix(target, block.head), (TILE, c.head), (None, 0))
+    source, rows = (cute.group_modes(y, 0, 2) for y in (sO, rows))
+    source, rows = cpasync.tma_partition(atom, 0, cute.make_layout(1), source, rows)
+    if out is None:
         if row == 0:
-            atom, target = maps[3]
-            rows = cute.local_tile(target[None, None, head, batch], (TILE, c.head), (None, 0))
-            source, rows = (cute.group_modes(y, 0, 2) for y in (sO, rows))
-            source, rows = cpasync.tma_partition(atom, 0, cute.make_layout(1), source, rows)
             for t in cute.range_constexpr(TILES):
                 cute.copy(atom, source[None, t], rows[None, block.first + t])
             cute.arch.cp_async_bulk_commit_group()
             cute.arch.cp_async_bulk_wait_group(0, read=True)
-    else:
-        cute.arch.setmaxregister_increase(REGISTERS["softmax"])
-        tile = warp // 4 - 1
-        row = cute.arch.thread_idx().x % GROUP
-        at = (block.first + tile) * TILE + row
-        ends = receive(s, tile), provide(f, tile)
-        log = softmax(columns, tile, row, block.end(c.mask, at), steps, scale, factors, ends)
-        if c.lse and at < queries:
-            lse[at, head, batch] = log * LN_2
-    cute.arch.sync_threads()  # The releases of O and S include the fence before.
-    allocator.free(pointer)
+        return
+    lines = block.matrix(out, block.head)
+    for t in cute.range_constexpr(TILES):
+        left = block.queries - (block.first + t) * TILE
+        if left >= TILE:
+            if row == 0:
+                cute.copy(atom, source[None, t], rows[None, block.first + t])
+        elif row < left:
+            line = lines[(block.first + t) * TILE + row, None]
+            for j in cute.range_constexpr(c.head // 8):
+                if j * 8 < out.shape[1]:
+                    cute.autovec_copy(cute.local_tile(sO[row, None, t], (8,), (j,)), cute.local_tile(line, (8,), (j,)))
+    if row == 0:
+        cute.arch.cp_async_bulk_commit_group()
+        cute.arch.cp_async_bulk_wait_group(0, read=True)
+
+
+def clear_other_keys(c: Sm100Attention, sV: cute.Tensor, valid: Int, step: Int, clean: cute.Pointer) -> None:
+    """Set the values of the next sequence in the last tile to 0, because a NaN times a weight of 0 is a NaN.
+
+    The MMA thread signals that the tile is loaded. A warp that waits for the last phase of the barrier of a slot, but
+    not for those before, would not know that it is the last one.
+
+    Args:
+        c: The configuration.
+        sV: The slots of V.
+        valid: Keys of the tile that belong to the sequence; it may be negative, or more than the tile has.
+        step: The step of the tile.
+        clean: The barriers for the loaded tile and for the cleared one.
+    """
+    index = step % c.slots
+    cute.arch.mbarrier_wait(clean, 0)
+    layout = blackwell.make_smem_layout(tcgen05.OperandMajorMode.MN, (c.head, TILE), sV.element_type, c.slots)
+    values, parts = cute.make_tensor(sV.iterator, layout.outer), c.head // 8
+    zeros = cute.make_rmem_tensor(8, sV.element_type)
+    zeros.fill(0)
+    first = cute.max(valid, 0)
+    for i in range(cute.arch.lane_idx(), (TILE - first) * parts, 32):
+        column = values[None, first + i // parts, index]
+        cute.autovec_copy(zeros, cute.local_tile(column, (8,), (i % parts,)))
+    cute.arch.fence_view_async_shared()
+    cute.arch.sync_warp()
+    if cute.arch.lane_idx() == 0:
+        cute.arch.mbarrier_arrive(clean + 1)
 
 
 def load(
@@ -320,14 +431,19 @@ def load(
     (q, k, v), (mma_s, mma_o), of_keys = ends, mmas, block.head // block.sharing
     of_s, of_o = mma_s.get_slice(0), mma_o.get_slice(0)
     parts = []
-    for (atom, x), stages, partition, shape, head in zip(
+    matrices = (
+        block.matrix(maps[0][1], block.head),
+        block.matrix(maps[1][1], of_keys, of_keys=True),
+        block.matrix(maps[2][1], of_keys, of_keys=True, along=1),
+    )
+    for (atom, _), x, stages, partition, shape in zip(
         maps,
+        matrices,
         smem,
         (of_s.partition_A, of_s.partition_B, of_o.partition_B),
         ((TILE, c.head), (TILE, c.head), (c.head, TILE)),
-        (block.head, of_keys, of_keys),
     ):
-        tiles = partition(cute.local_tile(x[None, None, head, block.batch], shape, (None, None)))
+        tiles = partition(cute.local_tile(x, shape, (None, None)))
         tiles, stages = (cute.group_modes(y, 0, 3) for y in (tiles, stages))
         parts.append((atom, *cpasync.tma_partition(atom, 0, cute.make_layout(1), stages, tiles)))
     (of_q, to_q, tQ), (of_k, to_k, tK), (of_v, to_v, tV) = parts
@@ -349,6 +465,7 @@ def multiply(
     steps: Int,
     loads: tuple[Consumer, Consumer, Consumer],
     pipes: tuple[pipeline.PipelineUmmaAsync, pipeline.PipelineUmmaAsync],
+    clean: cute.Pointer | None,
 ) -> None:
     """Issue the MMAs: for each tile O of a step, and S of the next step to the columns of the weights.
 
@@ -363,6 +480,8 @@ def multiply(
         step, t = i // TILES, i % TILES
         if step > 0:
             values = v.wait()
+            if clean is not None:
+                wait_for_values(clean, (step == steps) & (t == 0))
             scores.acquire_and_advance()
             result = results.acquire_and_advance()
             cute.gemm(mma_o, at.result(t), at.weights(t), rV[None, None, None, values.index], accumulate=step > 1)
@@ -382,6 +501,14 @@ def multiply(
                 if step < steps - k.pipe.num_stages:
                     keys.release()
                 k.advance()
+
+
+def wait_for_values(clean: cute.Pointer, is_last: cute.Boolean) -> None:
+    """Signal that the last tile of V is loaded, and wait until it has no values of another sequence."""
+    if is_last:
+        cute.arch.mbarrier_arrive(clean)
+        cute.arch.mbarrier_wait(clean + 1, 0)
+        tcgen05.fence_after_thread_sync()
 
 
 def softmax(
@@ -498,4 +625,7 @@ def sm100_attention_text(config: Sm100Attention | None = None) -> cute.Compiled:
     matrix = cute.Tensor[number(c.element), "(?,?,?,?):(?{div=8},1,?{div=8},?{div=8})", "align<16>"]
     lse = cute.Tensor[cute.Float32, "(?,?,?):(?,?,?)"] if c.lse else None
     tensors = {**dict.fromkeys(("Q", "K", "V", "out"), matrix), "lse": lse}
-    return cute.trace(launch, **tensors, scale=cute.Float32, shift=cute.Int32, config=c)
+    bounds = cute.Tensor[cute.Int32, "?:1"]
+    fields = {"of_queries": bounds, "of_keys": bounds, "longest": cute.Int32(0), "from_end": cute.Int32(0)}
+    sequences = fields if c.packed else None
+    return cute.trace(launch, **tensors, scale=cute.Float32, shift=cute.Int32, sequences=sequences, config=c)

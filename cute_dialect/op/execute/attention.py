@@ -228,7 +228,6 @@ def tensor_memory_way(
     Raises UnsupportedError.
     """
     refused = {
-        "packed sequences": form.packed,
         f"{form.element} operands": form.element not in ("bf16", "f16"),
         f"heads of {form.size}": form.size > sm100.HEADS[-1],
         "v of another head size": form.values != form.size,
@@ -248,7 +247,7 @@ def tensor_memory_way(
         cure = f"kernel_cc={WGMMA.chip}" if of_plan else 'device="cpu"'
         raise UnsupportedError(f"{CALL}: {where} does not support {', '.join(found)}; use {cure}")
     head = next(n for n in sm100.HEADS if n >= form.size)
-    config = sm100.Sm100Attention(form.element, head, form.mask, form.lse, backend.target)
+    config = sm100.Sm100Attention(form.element, head, form.mask, form.lse, form.packed, backend.target)
     if kernel not in (None, config.name):
         raise UnsupportedError(
             f"{CALL}: kernel {kernel!r} does not match this call; omit kernel, or use {config.name!r}"
@@ -586,8 +585,11 @@ def _launch(one: RowCall, way: Dispatch, matrices: Sequence[object], shared: boo
     """
     f = way.form
     if isinstance(way, TensorMemoryDispatch):
-        shift = f.right + (f.keys - f.queries) * f.from_end
-        one.launch(way.kernels[0], *matrices, f.scale * LOG2_E, shift)
+        numbers = [f.scale * LOG2_E, f.right + (f.keys - f.queries) * f.from_end]
+        if f.packed:
+            sequences = one.views["cu_seqlens_q"], one.views["cu_seqlens_k"], f.rows, int(f.from_end)
+            numbers = [f.scale * LOG2_E, f.right, *sequences]
+        one.launch(way.kernels[0], *matrices, *numbers)
         return
     begins = [one.views.get(key) for key in (("cu_groups",) if shared else ("cu_seqlens_q", "cu_seqlens_k"))]
     # With a soft cap the kernel computes e^(2 x / cap).

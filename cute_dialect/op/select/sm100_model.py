@@ -162,14 +162,19 @@ _TMEM_BYTES = 6
 def attention_steps(config: Sm100Attention, form: Form) -> tuple[int, int]:
     """Return the steps of all blocks, and those of the longest block. A step is that of two tiles.
 
+    Packed sequences have equal lengths here.
+
     >>> form = Form("bf16", "bhsd", False, 2, 4, 1, 300, 300, 128, 0.1, "right", True, 0, 0, False, None)
     >>> attention_steps(Sm100Attention(mask="right"), form)
     (40, 3)
     """
-    shift = form.right + (form.keys - form.queries) * form.from_end
+    queries, keys = form.queries, form.keys
+    if form.packed:  # The lengths are known to the GPU only.
+        queries, keys = (-(-x // max(1, form.batch)) for x in (queries, keys))
+    shift = form.right + (keys - queries) * form.from_end
     rows = TILES * TILE
-    blocks = range(-(-form.rows // rows))
-    ends = [min((i + 1) * rows + shift, form.keys) if config.mask == "right" else form.keys for i in blocks]
+    blocks = range(-(-queries // rows))
+    ends = [min((i + 1) * rows + shift, keys) if config.mask == "right" else keys for i in blocks]
     steps = [max(1, -(-end // TILE)) for end in ends]
     return sum(steps) * form.heads * form.batch, max(steps, default=1)
 
@@ -192,7 +197,7 @@ def attention_lines(config: Sm100Attention, form: Form, moved: int) -> tuple[tup
     least = f"{cycles:.0f} cycles, {cycles / ghz / 1e3:.1f} us, by the {limit}; not a prediction"
     rates = (
         f"{sms} SMs at {ghz} GHz; per SM and cycle {FMAS[16]} multiply-adds, {SPECIALS} exponentials, {INSTRUCTIONS} "
-        f"other results, {L2} bytes of the L2 (as on Hopper)"
+        f"other results, {L2} bytes of the L2 (as on Hopper){'; sequences of equal lengths' * form.packed}"
     )
     return (*lines, ("at least", least), ("assumes", rates))
 

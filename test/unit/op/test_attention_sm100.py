@@ -141,6 +141,38 @@ def test_the_gpu_selects_the_kernel(capability: tuple[int, int], chip: str, monk
         torch.testing.assert_close(out, wanted, rtol=0, atol=2e-2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("causal", [False, "top_left", "bottom_right"])
+def test_packed_sequences(causal: bool | str) -> None:
+    """The kernel for tensor memory and that of sm_90 agree; a call without ``max_seqlen_q`` has more blocks."""
+    begins = [np.cumsum([0, *lengths]).astype(np.int32) for lengths in ((40, 0, 90), (70, 20, 60))]
+    q, k, v = operands(np.float16, *((int(x[-1]), h, 40) for x, h in zip((*begins, begins[1]), (4, 2, 2))))
+    how: dict[str, Any] = {"causal": causal, "cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1], "lse": True}
+    wanted, logs = op.attention(q, k, v, device="cpu", **how)
+    kernel = f"attention-f16-64-{'right' if causal else 'full'}-sm103-lse-packed"
+    for more in ({}, {"max_seqlen_q": 90}):
+        out, lse = op.attention(q, k, v, kernel=kernel, device="cpu", checks=CHECKS, **how, **more)
+        np.testing.assert_allclose(out.astype(float), wanted.astype(float), rtol=0, atol=2e-3)
+        np.testing.assert_allclose(lse, logs, rtol=1e-5, atol=1e-5)
+    plan = op.Attention(element="f16", head_size=40, causal=causal, kernel_cc=103)
+    sequences = {"cu_seqlens_q": begins[0], "cu_seqlens_k": begins[1]}
+    assert plan.explain(q, k, v, **sequences).kernel == kernel.replace("-lse", "")
+    out = plan.run(q, k, v, device="cpu", **sequences).out
+    np.testing.assert_allclose(out.astype(float), wanted.astype(float), rtol=0, atol=2e-3)
+
+
+def test_bounds_of_packed_sequences_are_those_of_equal_lengths() -> None:
+    shapes = (900, 8, 64), (1200, 2, 64), (1200, 2, 64)
+    how = {"cu_seqlens_q": (4,), "cu_seqlens_k": (4,), "max_seqlen_q": 700, "gpu": "NVIDIA B200", "element": "bf16"}
+    found = op.explain(op.attention, *shapes, **how)
+    assert found.kernel == "attention-bf16-64-full-sm100-packed" and "sequences of equal lengths" in str(found)
+    same = op.explain(
+        op.attention, *((3, x // 3, h, d) for x, h, d in shapes), layout="bshd", **dict([*how.items()][3:])
+    )
+    lines = {line.split()[0]: line for line in str(same).splitlines()}
+    assert all(lines[name] in str(found) for name in ("MMA", "softmax", "shared", "L2"))
+
+
 @pytest.mark.parametrize("capability", [(8, 0), (12, 0)])
 def test_gpus_without_a_kernel_are_refused(capability: tuple[int, int]) -> None:
     torch = pytest.importorskip("torch")
