@@ -353,7 +353,7 @@ def store(
     out: cute.Tensor | None,
     row: Int,
 ) -> None:
-    """Store the results of a block. Of a tile past the end of a packed sequence, each thread stores its row.
+    """Store the results of a block. Each thread stores its row of a tile that crosses the end of a packed sequence.
 
     Args:
         c: The configuration.

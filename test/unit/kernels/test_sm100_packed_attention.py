@@ -128,7 +128,7 @@ CHANGED = (
     (r"^( *%\w+ = arith\.)addi( %first\w*, %\w+ : i32)$", r"\1subi\2", "other values are cleared"),
     (r"^( *%\w+ = arith\.)muli (%sequences_\w+), %\w+( : i32)$", r"\1subi \2, \2\3", "no shift of the sequence"),
 )
-"""Changes of what packed sequences add to the kernel: a pattern, its replacement, and a name."""
+"""Changes of the code for packed sequences: a pattern, its replacement, and a name."""
 
 
 def caught(lines: list[str], poison: int = 3) -> str:
@@ -144,7 +144,7 @@ def caught(lines: list[str], poison: int = 3) -> str:
 
 
 def mutants() -> dict[str, list[str]]:
-    """Return the mutants of what packed sequences add to the kernel, by name."""
+    """Return the mutants of the code for packed sequences, by name."""
     lines, found = kernel(), dict[str, list[str]]()
     for pattern, replacement, name in CHANGED:
         for i, line in enumerate(lines):
