@@ -175,7 +175,8 @@ def gives_up(case: Case, rank: int) -> bool:
     The ranks of a two-shot all-reduce wait twice, so none of them waits: otherwise the others would wait for ever.
     """
     all_hurry = case.kind == "two_shot"
-    found = computed(case._replace(calls=1), "adversarial", hurried=-2 if all_hurry else rank, checks=())
+    checks = () if case.kind == "gather" else ("race",)  # a producer that does not wait reads what peers write
+    found = computed(case._replace(calls=1), "adversarial", hurried=-2 if all_hurry else rank, checks=checks)
     others = [r for r in range(case.ranks) if r != rank]
     late = found.status[:, others].any() if all_hurry else (found.status[rank, others] == LATE).all()
     failed = found.status.any(axis=1)

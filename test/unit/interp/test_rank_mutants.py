@@ -11,7 +11,7 @@ SUBJECTS = {s.name: s for s in rank_mutants.SUBJECTS}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shard", range(1, SHARDS + 1))
-@pytest.mark.parametrize("subject", SUBJECTS)
+@pytest.mark.parametrize("subject", [name for name in SUBJECTS if name not in rank_mutants.UNFINISHED])
 def test_no_mutant_is_missed(subject: str, shard: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert rank_mutants.main([subject, "--shard", f"{shard}/{SHARDS}"]) == 0
     lines = capsys.readouterr().out.splitlines()
