@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, lcm
+from math import ceil, gcd, lcm
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.memory.buffers import WINDOW_BITS
 from cute_dialect.interp.types import stride_of, type_of
 from cute_dialect.prove.attributes import integer_of, integers_of
-from cute_dialect.prove.decisions import Restart, interval_of, is_above, lowest, threshold
+from cute_dialect.prove.decisions import Known, Restart, interval_of, is_above, lowest, remainder_of, threshold
 from cute_dialect.prove.facts import Actor, Facts, Table
 from cute_dialect.prove.program import Program
 from cute_dialect.prove.sequences import reads_array, varies
@@ -31,6 +31,7 @@ from cute_dialect.prove.values import (
     UNKNOWN,
     Accumulator,
     Argument,
+    Atom,
     Base,
     Counter,
     Guard,
@@ -69,6 +70,18 @@ _SAME = ("llvm.addrspacecast", "builtin.unrealized_conversion_cast", "llvm.freez
 _UNSIGNED_CASTS = ("arith.extui", "arith.index_castui", "llvm.zext", "llvm.ptrtoint", "llvm.inttoptr")
 _DYNAMIC = -(2**31)
 _TENSOR, _GLOBAL = "!llvm.ptr<6>", "!llvm.ptr<1>"
+_QUOTIENTS: dict[Hashable, bool] = {
+    "divui": False,
+    "divsi": False,
+    "floordivsi": False,
+    "shrui": True,
+    "shrsi": True,
+}
+"""Ops whose results are quotients of sizes. True for shifts, by the logarithm of the divisor."""
+MOST_REMAINDERS = 16
+"""Largest divisor for which the remainder of a size is decided: twice the number of stages of a ring."""
+MOST_DECIDED = 8
+"""Largest number up to which sizes are decided for the whole launch."""
 _SHIFTED = "a left shift of a size or iteration may reach the sign bit; multiply instead"
 _SMALL = 1 << 31
 _UNSIGNED_ABOVE = 8
@@ -81,19 +94,21 @@ _NOTHING = State(Facts(Table(0)))  # Values that depend on the thread alone ask 
 
 
 @dataclass
-class Learned:
+class Learned(Known):
     """Facts about a kernel that a search finds, and that change how it compares states. They only grow.
+
+    The least values of symbols and the divisors of their remainders are those of `Known`.
 
     Attributes:
         classes: Lanes of each warp that always act together, as masks.
         unit: Bytes of the smallest piece of shared memory that accesses distinguish.
-        minimum: Least values of symbols, assumed.
         loop_bases: Bases of loops of unknown length.
-        outer: Loops of unknown length that contain such loops, and their bases.
+        outer: Loops that contain such loops, and their bases if their length is unknown, too.
         askers: Ops that compare a base with a number that is not relative to its loop.
         modulus: Divisors of induction variables, by base.
         threshold: Largest numbers that induction variables are compared with, by base.
         launch: Numbers below which a base has the same value in all tiles, by base.
+        skipped: Offsets of mbarriers at which a wait skips a phase, see `Machine._may_pass`.
         holders: Number of the bit of each holder of facts.
         ranges: Products of a base that must fit a type, assumed: the largest factor by base and width in bits.
         small: Sums that are assumed to be from 0 to 2^30 - 1, because only their higher bits matter.
@@ -104,7 +119,6 @@ class Learned:
 
     classes: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
     unit: int = 16
-    minimum: dict[Terms, int] = field(default_factory=dict[Terms, int])
     loop_bases: set[Terms] = field(default_factory=set[Terms])
     outer: set[Operation] = field(default_factory=set[Operation])
     outer_bases: set[Terms] = field(default_factory=set[Terms])
@@ -112,6 +126,7 @@ class Learned:
     modulus: dict[Terms, int] = field(default_factory=dict[Terms, int])
     threshold: dict[Terms, int] = field(default_factory=dict[Terms, int])
     launch: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    skipped: set[int] = field(default_factory=set[int])
     holders: dict[Actor, int] = field(default_factory=dict[Actor, int])
     ranges: dict[tuple[Terms, int], int] = field(default_factory=dict[tuple[Terms, int], int])
     small: set[Terms] = field(default_factory=set[Terms])
@@ -178,7 +193,7 @@ class Evaluator:
         Roles that skip a tile without steps and roles whose loop over `tiles * heads` has no iteration then agree.
         """
         factors = _factors(base[0])
-        low, high = interval_of(s.decisions, base, self.learned.minimum)
+        low, high = interval_of(s.decisions, base, self.learned)
         if factors is None or bound < 0 or base in s.shifted or (low or 0) > 0 or (high is not None and high <= bound):
             return
         if not any(map(self._is_natural, factors)):
@@ -192,11 +207,52 @@ class Evaluator:
 
         A symbol is the same in all tiles. Up to a number, it is decided once for the whole launch.
         """
-        decisions, minimum = s.decisions, self.learned.minimum
+        decisions, learned = s.decisions, self.learned
+        if base[0] in learned.divisors and not varies(base[0]):
+            remainder_of(decisions, base[0], learned)
         most = self.learned.launch.get(base[0], 0) if base[1] is not None and base not in s.shifted else 0
         if most:
-            is_above(decisions, (base[0], None), min(bound, most - 1), minimum)
-        return is_above(decisions, base, bound, minimum)
+            is_above(decisions, (base[0], None), min(bound, most - 1), learned)
+        return is_above(decisions, base, bound, learned)
+
+    def _operand(self, s: State, w: Warp, value: int | Linear, op: Operation) -> Value:
+        """Return an operand as a number, if decisions bound it on both sides.
+
+        A size whose remainders are decided stays a symbol unless it is decided for the launch. Its quotients are needed
+        for remainders, which the number of iterations of one tile does not give.
+        """
+        if isinstance(value, Linear) and any(((atom, 1),) in self.learned.divisors for atom, _ in value.terms):
+            known = self._of_launch(s, w, value)
+            return value if known is None else known
+        return self.concrete(s, w, value, op)
+
+    def _of_launch(self, s: State, w: Warp, value: Linear) -> int | None:
+        """Return the number that a size is in the whole launch, if that is decided.
+
+        This decision is about the size itself. It is never renumbered, unlike those of tiles and of the loop over them.
+        """
+        total = value.const
+        for atom, factor in value.terms:
+            terms = ((atom, 1),)
+            if self.base(w, terms)[1] is None or varies(terms):
+                return None
+            low, high = interval_of(s.decisions, (terms, None), self.learned)
+            if low is None or low != high:
+                return None
+            total += factor * low
+        return total
+
+    def learn_launch(self, s: State, terms: Terms) -> None:
+        """Decide small values of a size once for the launch. Raises Restart if that is new.
+
+        With as many steps per tile as the ring has stages, the warps are at most one tile apart. An mbarrier per stage
+        and direction is assumed.
+        """
+        if terms not in self.learned.launch:
+            most = min(MOST_DECIDED, len(s.mbarriers) // self.program.blocks // 2 + 1)
+            self.learned.launch[terms] = most
+            self.learned.threshold[terms] = max(self.learned.threshold.get(terms, -1), most - 1)
+            raise Restart
 
     def concrete(self, s: State, w: Warp, value: Value, op: Operation) -> Value:
         """Return the number that a symbol is, if decisions bound it on both sides."""
@@ -205,7 +261,10 @@ class Evaluator:
         if not isinstance(value, Linear) or len(value.terms) != 1 or value.terms[0][1] < 0:
             return value
         terms = ((value.terms[0][0], 1),)
-        low, high = interval_of(s.decisions, self.base(w, terms), self.learned.minimum)
+        base = self.base(w, terms)
+        if (known := self._of_launch(s, w, value)) is not None:
+            return known
+        low, high = interval_of(s.decisions, base, self.learned)
         if low is None or high is None:
             return value
         for guess in range(low, high + 1):  # Even if low == high, ask: an answer about a shifted counter is refused.
@@ -219,7 +278,7 @@ class Evaluator:
         trips = trips_of(span).terms
         if trips not in self.learned.loop_bases:
             return value
-        low, high = interval_of(s.decisions, self.base(w, trips), self.learned.minimum)
+        low, high = interval_of(s.decisions, self.base(w, trips), self.learned)
         if low is None or high is None or low < 1:
             return value
         for guess in range(low, high + 1):
@@ -520,14 +579,32 @@ class Evaluator:
         word = PREDICATES[predicate]
         if isinstance(a, Strided) and a.step == -1 and isinstance(b, (int, Linear)) and predicate < 6:
             return self._compare_remaining(s, w, op, a, word, b)
-        if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!="):
+        if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!=", "<", ">="):
             return UNKNOWN
+        if isinstance(a, Strided) and isinstance(b, (int, Linear)) and word in ("<", ">=") and predicate < 6:
+            return self._compare_end(s, w, op, a, word, b)
         distance = (b if isinstance(b, Linear) else Linear((), b)) - a.lower
         n = _quotient(distance, a.step)
         if n is None:
             return UNKNOWN
         equal = not self._above(s, w, a.counter, n, op) and not self._above(s, w, n, a.counter, op)
         return int(equal == (word == "=="))
+
+    def _compare_end(self, s: State, w: Warp, op: Operation, a: Strided, word: str, end: int | Linear) -> Value:
+        """Compare the induction variable of a loop, or a later value of it, with the end of the loop.
+
+        `lower + step * n < end` is `n < ceil((end - lower) / step)`, for n >= 0 and a positive step. The right side is
+        the number of iterations that all loops over these numbers share.
+        """
+        if not isinstance(a.step, Linear) or a.counter.slope != 1 or a.counter.value < 0:
+            return UNKNOWN
+        trips = trips_between(a.lower, end, a.step)
+        if self.base(w, trips.terms) != a.counter.loop:
+            return UNKNOWN
+        difference = trips - a.counter.value
+        assert isinstance(difference, Linear)
+        is_less = self.is_positive(s, w, difference, op, a.counter.loop)
+        return int(is_less == (word == "<"))
 
     def _compare_remaining(self, s: State, w: Warp, op: Operation, a: Strided, word: str, b: int | Linear) -> Value:
         """Compare the number of iterations that are left with a number, or the last index with a size."""
@@ -596,6 +673,10 @@ class Evaluator:
         a, b = x
         if isinstance(a, (int, np.ndarray)) and isinstance(b, (int, np.ndarray)):
             return compute(name, a, b, width)
+        if isinstance(a, Strided) and isinstance(b, (int, Linear)) and name in ("addi", "subi"):
+            n = _quotient(b, a.step)  # the iteration that is n iterations later
+            ahead = None if n is None else a.counter.value + (n if name == "addi" else -n)
+            return UNKNOWN if ahead is None else replace(a, counter=replace(a.counter, value=ahead))
         for known, other in ((a, b), (b, a)):
             if name == "andi" and isinstance(known, int) and known == 0:
                 return 0
@@ -609,6 +690,12 @@ class Evaluator:
             return both
         if not isinstance(a, (int, Linear)) or not isinstance(b, (int, Linear)):
             return self._spread(name, a, b, width)
+        if name == "subi" and isinstance(a, Linear) and op.results[0] in self.program.essential:
+            if isinstance(b, int) and (known := self._of_launch(s, w, a)) is not None:
+                return compute(name, known, b, width)
+            by = _divisor_of_rest(a, b)
+            if by and (got := self._remainder(s, a, by)) is not None:
+                return got
         if name in ("addi", "subi"):
             left = a if isinstance(a, Linear) else Linear((), a)
             return self._fits(op, left + b if name == "addi" else left - b, width)
@@ -632,8 +719,12 @@ class Evaluator:
             assert isinstance(a, Linear)
             self.learned.small.add(a.terms)
             return 0
+        if isinstance(a, Linear) and isinstance(b, int) and op.results[0] in self.program.essential:
+            by = b + 1 if name == "andi" and b & (b + 1) == 0 else b if name in ("remui", "remsi") else 0
+            if by > 0 and (got := self._remainder(s, a, by)) is not None:
+                return got
         if name != "muli":  # the same symbol in all roles, see _decide_product
-            a, b = self.concrete(s, w, a, op), self.concrete(s, w, b, op)
+            a, b = self._operand(s, w, a, op), self._operand(s, w, b, op)
         if isinstance(a, int) and isinstance(b, int):
             return compute(name, a, b, width)
         if isinstance(a, Linear) and isinstance(b, int) and self._is_natural(a):
@@ -669,6 +760,42 @@ class Evaluator:
         if isinstance(symbols, Linear):
             self._fits(None, symbols, width)
         return join_lanes(symbols, lanes)
+
+    def _remainder(self, s: State, value: Linear, by: int) -> int | None:
+        """Return the remainder of a size that is not negative, decided once per launch. None if it is not modelled.
+
+        Every term is reduced by itself: (x + y) mod n is ((x mod n) + (y mod n)) mod n. The remainder of a quotient
+        follows from that of its dividend: (x div d) mod n is (x mod d*n) div d.
+        """
+        if by > MOST_REMAINDERS or not self._is_natural(value):
+            return None
+        total = value.const
+        for atom, factor in value.terms:
+            needed = by // gcd(factor, by)
+            got = self._remainder_of_symbol(s, atom, needed) if needed > 1 else 0
+            if got is None:
+                return None
+            total += factor * got
+        return total % by
+
+    def _remainder_of_symbol(self, s: State, atom: Atom, by: int) -> int | None:
+        """Return the remainder of a symbol, None if it is not modelled."""
+        terms = ((atom, 1),)
+        if by > MOST_REMAINDERS or atom[0] == ANY or varies(terms):
+            return None
+        if (quotient := _as_quotient(atom)) is not None:
+            dividend, divisor = quotient
+            got = self._remainder(s, dividend, divisor * by)
+            return None if got is None else got // divisor
+        self.learn_launch(s, terms)
+        divisors = self.learned.divisors
+        if divisors.get(terms, 1) % by:
+            every = lcm(divisors.get(terms, 1), by)
+            if every > MOST_REMAINDERS:
+                return None
+            divisors[terms] = every
+            raise Restart
+        return remainder_of(s.decisions, terms, self.learned) % by
 
     def _opaque_bound(self, name: str, width: int, a: int | Linear, b: int | Linear) -> Linear:
         """Return the minimum or maximum of values of a tile as a symbol."""
@@ -743,6 +870,31 @@ def _both(a: Value, b: Value) -> Guard | None:
     if isinstance(a, Guard) and isinstance(b, Guard):
         return a & b
     return a.where(b) if isinstance(a, Guard) and isinstance(b, np.ndarray) else None
+
+
+def _as_quotient(atom: Atom) -> tuple[Linear, int] | None:
+    """Return (x, d) if a symbol is x div d, with a positive integer d."""
+    if atom[0] not in _QUOTIENTS:
+        return None
+    _, dividend, divisor = atom
+    if not isinstance(dividend, Linear) or not isinstance(divisor, int) or divisor < 0:
+        return None
+    by = divisor if not _QUOTIENTS[atom[0]] else 1 << divisor if divisor < 31 else 0
+    return (dividend, by) if by else None
+
+
+def _divisor_of_rest(a: Linear, b: int | Linear) -> int:
+    """Return d if b is d * (a div d), so that a - b is a mod d. 0 for anything else."""
+    if not isinstance(b, Linear) or b.const or len(b.terms) != 1:
+        return 0
+    ((atom, factor),) = b.terms
+    return factor if _as_quotient(atom) == (a, factor) else 0
+
+
+def trips_between(lower: int | Linear, upper: int | Linear, grain: int | Linear) -> Linear:
+    """Return the number of iterations from a bound to another, which may be negative if the step is 1."""
+    span = (upper if isinstance(upper, Linear) else Linear((), upper)) - lower
+    return span if grain == 1 and isinstance(span, Linear) else symbol(("trips", span, grain))
 
 
 def _quotient(value: int | Linear, step: int | Linear) -> int | None:

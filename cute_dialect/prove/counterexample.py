@@ -64,7 +64,7 @@ def steps_of(program: Program, learned: Learned, choices: Sequence[Choice]) -> l
                     except Undecided as question:
                         if not left:
                             return out
-                        split(s.decisions, question, learned.minimum, left.pop().answer)
+                        split(s.decisions, question, learned, left.pop().answer)
                         continue
                     if step is None:
                         break

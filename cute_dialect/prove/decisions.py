@@ -4,15 +4,23 @@ A loop `for i = 0 to k_tiles` asks "is k_tiles > i?". The first role that asks s
 answer is an interval of `k_tiles` that all roles share, so all of them see the same trip count. A base whose loops are
 inside an outer loop of unknown length, such as the loop over the tiles of a persistent kernel, has one interval per
 iteration of the outer loop: trip counts that differ between tiles include those that do not.
+
+A protocol may depend on the remainder of a trip count, as ping-pong consumers do: each advances its place in the ring
+by `k_tiles` after a tile, so its slot and parity depend on `k_tiles` modulo twice the number of stages. Such a
+remainder is decided once per launch, and narrows the intervals of all tiles to numbers with this remainder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import cast
 
-from cute_dialect.prove.values import ANY, Atom, Base, Linear, Terms, normalized
+from cute_dialect.prove.values import ANY, Atom, Base, Linear, Terms, normalized, symbol
 
 Interval = tuple[int | None, int | None]
+_REMAINDER = "remainder"
+"""First item of the symbol of a remainder that is decided."""
 
 
 class Undecided(Exception):
@@ -41,17 +49,74 @@ def _least(atom: Atom) -> int:
     return max([0, *(v for v in atom[1:] if isinstance(v, int))]) if atom[0] in ("maxsi", "maxui") else 0
 
 
-def interval_of(decisions: Mapping[Base, Interval], base: Base, minimum: Mapping[Terms, int]) -> Interval:
-    """Return the values of a base that earlier decisions, about it or about the whole launch, leave."""
+@dataclass
+class Known:
+    """Facts about sizes that hold in all states of a search.
+
+    Attributes:
+        minimum: Least values of sums of sizes, assumed.
+        divisors: The divisor for which the remainder of a sum is decided, once per launch. Loops over such a sum
+            restart only by multiples of the divisor.
+    """
+
+    minimum: dict[Terms, int] = field(default_factory=dict[Terms, int])
+    divisors: dict[Terms, int] = field(default_factory=dict[Terms, int])
+
+
+def remainder_base(terms: Terms, divisor: int) -> Base:
+    """Return the base of the decision about a remainder: an interval of 0 to `divisor` - 1."""
+    return symbol((_REMAINDER, Linear(terms), divisor)).terms, None
+
+
+def is_remainder(terms: Terms) -> bool:
+    """Return True for the terms of a decision about a remainder."""
+    return terms[0][0][0] == _REMAINDER
+
+
+def dividend(terms: Terms) -> Terms:
+    """Return the sum whose remainder is decided, or the terms themselves for any other decision."""
+    return cast("Linear", terms[0][0][1]).terms if is_remainder(terms) else terms
+
+
+def remainder_of(decisions: Mapping[Base, Interval], terms: Terms, known: Known) -> int:
+    """Return the remainder of a sum of sizes by its divisor. Raises Undecided, which halves the possible ones."""
+    base = remainder_base(terms, known.divisors[terms])
+    low, high = interval_of(decisions, base, known)
+    assert low is not None and high is not None
+    if low != high:
+        raise Undecided(base, (low + high) // 2)
+    return low
+
+
+def interval_of(decisions: Mapping[Base, Interval], base: Base, known: Known) -> Interval:
+    """Return the values of a base that earlier decisions, about it or about the whole launch, leave.
+
+    The bounds have the remainder that is decided for the base, if any. That holds for the numbers of a loop that has
+    restarted, too, because it restarts by multiples of the divisor.
+    """
+    terms, tile = base
     found = decisions.get(base)
-    if found is None and base[1] is not None:
-        found = decisions.get((base[0], None))
-    return found or (lowest(base[0], minimum), None)
+    if found is None and tile is not None:
+        found = decisions.get((terms, None))
+    if found is None:
+        found = lowest(terms, known.minimum), (cast("int", terms[0][0][2]) - 1 if is_remainder(terms) else None)
+    divisor = known.divisors.get(terms)
+    if divisor is None:
+        return found
+    low, high = found
+    first, last = decisions.get(remainder_base(terms, divisor), (0, divisor - 1))
+    if first != last or first is None:
+        return found
+    if low is not None:
+        low += (first - low) % divisor
+    if high is not None:
+        high -= (high - first) % divisor
+    return low, high
 
 
-def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum: Mapping[Terms, int]) -> bool:
+def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, known: Known) -> bool:
     """Return True if the value of a base is above `bound`. Raises Undecided if both are possible."""
-    low, high = interval_of(decisions, base, minimum)
+    low, high = interval_of(decisions, base, known)
     if low is not None and low > bound:
         return True
     if high is not None and high <= bound:
@@ -59,9 +124,9 @@ def is_above(decisions: Mapping[Base, Interval], base: Base, bound: int, minimum
     raise Undecided(base, bound)
 
 
-def split(decisions: dict[Base, Interval], question: Undecided, minimum: Mapping[Terms, int], answer: bool) -> None:
+def split(decisions: dict[Base, Interval], question: Undecided, known: Known, answer: bool) -> None:
     """Record the answer to a question."""
-    low, high = interval_of(decisions, question.base, minimum)
+    low, high = interval_of(decisions, question.base, known)
     decisions[question.base] = (question.bound + 1, high) if answer else (low, question.bound)
 
 

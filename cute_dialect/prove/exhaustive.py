@@ -149,7 +149,7 @@ def land(machine: Machine, s: State, index: int) -> Step:
 def _answers(machine: Machine, s: State, question: Undecided, warp: int) -> Iterator[tuple[Step, State]]:
     for answer in (True, False):
         child = s.copy()
-        split(child.decisions, question, machine.learned.minimum, answer)
+        split(child.decisions, question, machine.learned, answer)
         yield Step(warp, choice=Choice(question.base, question.bound, answer)), child
 
 

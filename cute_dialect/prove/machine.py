@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from cute_dialect.interp.errors import attr_of
 from cute_dialect.interp.instructions.moves import enum_word
 from cute_dialect.interp.memory.buffers import SMEM_ORIGIN, WINDOW_BITS
-from cute_dialect.prove.arithmetic import Evaluator, Learned, Reader, Run, size_in_bytes
+from cute_dialect.prove.arithmetic import Evaluator, Learned, Reader, Run, size_in_bytes, trips_between
 from cute_dialect.prove.attributes import integer_of
 from cute_dialect.prove.decisions import Restart
 from cute_dialect.prove.effects import MAY_BE, bytes_stored, multicast_mask, segment_sizes, signals, wait_count
@@ -600,18 +600,16 @@ class Machine(Evaluator):
         else:
             goes, iv = self._question(s, w, f, op)
         f.undecided = False
+        if op in self.learned.outer:
+            w.tile = f.position if f.loop is not None else iv if isinstance(iv, int) else w.tile
         args = op.regions[0].block.args
         if goes:
             f.index = 0
             w.env[f.code.args[0]] = iv
-            if f.loop is not None and op in self.learned.outer:
-                w.tile = f.position
             return
         for r, arg in zip(op.results, args[1:]):
             if r in self.program.relevant:
                 w.env[self.program.slot(r)] = self.get(w, arg)
-        if f.loop is not None and op in self.learned.outer:
-            w.tile = f.position
         self._forget(w, f)
         w.frames.pop()
 
@@ -730,9 +728,13 @@ class Machine(Evaluator):
             raise Restart
 
     def _learn_outer(self, w: Warp) -> None:
-        """Learn that the outermost loop of unknown length contains a loop with a symbolic bound."""
+        """Learn that a loop contains one with a symbolic bound: the outermost of unknown length, or of known length."""
         outer = next((g for g in w.frames[:-1] if g.loop is not None), None)
         if outer is None or outer.op is None or outer.loop is None:
+            tiles = next((g.op for g in w.frames[:-1] if _is_of_known_length(g)), None)
+            if tiles is not None and tiles not in self.learned.outer:
+                self.learned.outer.add(tiles)
+                raise Restart
             return
         if outer.op not in self.learned.outer or outer.loop[0] not in self.learned.outer_bases:
             self.learned.outer.add(outer.op)
@@ -982,6 +984,8 @@ class Machine(Evaluator):
                     )
                 w.lag[where, c] = min(2, lag + 1)
         s.facts.carry(arrivals, published)
+        if at in self.learned.skipped and b.phase:
+            self._renew(s, ("earlier", at), s.facts.tokens[self.table.token(("phase", at))])
         self._renew(s, ("phase", at), published | arrivals)
         b.pending = b.count
         b.phase, b.parity, b.delivers = min(2, b.phase + 1), b.parity ^ 1, False
@@ -1001,32 +1005,51 @@ class Machine(Evaluator):
         return True
 
     def _may_pass(self, s: State, w: Warp, c: int, at: int, parity: int, op: Operation) -> bool:
-        """Return True if a wait of a class of lanes passes. Register a first wait."""
+        """Return True if a wait of a class of lanes passes.
+
+        Let m be the phase in progress. A wait with the parity of m waits for phase n = m, and any other for n = m - 1,
+        which is complete (n = -1 before the first completion: the wait passes at once). Another schedule may reach the
+        wait in another phase m'. It waits for the same phase n there if n <= m' <= n + 1:
+
+        - m' <= n + 1, because phase n + 1 completes only after the wait has passed, which `_complete` checks.
+        - n <= m', if the completion of phase n - 1 is ordered before the wait, which is checked here.
+
+        The latter holds for n <= 0, and if the thread itself has taken phase n - 1 or n: no phase has completed since
+        (`lag` 0), or one and the wait is for that one. Otherwise the thread skips phases, as a consumer of a ping-pong
+        GEMM skips those of the other's tiles. Then it must be ordered after the completion of phase n - 1 or n in
+        another way, such as a barrier with a thread that has taken it.
+        """
         b = self._barrier(s, w, c, at, op)
-        lag = w.lag.get((at, c))
+        lag, current = w.lag.get((at, c)), parity == b.parity
         if lag is None:
-            if b.phase > 1 or (parity and b.phase):
-                raise Violation(
-                    "order",
-                    f"the first wait at the mbarrier at {self.place(at)} may miss a phase and wait for the next",
-                    op,
-                )
-            if not b.phase and not parity:
-                w.lag[at, c] = 0
-            return bool(parity or b.phase)
-        if lag > 1:
-            raise Violation(
-                "order",
-                f"this wait at the mbarrier at {self.place(at)} is two phases late, so its parity is ambiguous",
-                op,
-            )
-        current = parity == b.parity
-        if lag == 1 and current:
-            if not s.facts.knows(("phase", at), self._bits[w.number, c][0]):
-                raise Violation("order", f"this wait at the mbarrier at {self.place(at)} may pass a phase early", op)
-            w.lag[at, c] = 0
-            self._renew(s, ("taken", at, w.number, c), self._bits[w.number, c][1])
+            is_ordered = b.phase == 0 or (b.phase == 1 and not current)  # n <= 0
+        else:
+            is_ordered = lag == 0 or (lag == 1 and not current)
+        if not is_ordered and not self._knows_phase(s, w, c, at, current):
+            if lag is None:
+                text = f"the first wait at the mbarrier at {self.place(at)} may miss a phase and wait for the next"
+            elif lag == 1:
+                text = f"this wait at the mbarrier at {self.place(at)} may pass a phase early"
+            else:
+                text = f"this wait at the mbarrier at {self.place(at)} is two phases late, so its parity is ambiguous"
+            raise Violation("order", text, op)
         return not current
+
+    def _knows_phase(self, s: State, w: Warp, c: int, at: int, current: bool) -> bool:
+        """Return True if a class is ordered after the phase before the one that it waits for, or after a later one.
+
+        Args:
+            current: True if it waits for the phase in progress, False for the one before.
+        """
+        bit = self._bits[w.number, c][0]
+        if s.facts.knows(("phase", at), bit):
+            return True
+        if current:
+            return False
+        if at not in self.learned.skipped:
+            self.learned.skipped.add(at)
+            raise Restart
+        return s.facts.knows(("earlier", at), bit)
 
     # -- barriers of the block ----------------------------------------------------------------------------------------
 
@@ -1546,8 +1569,7 @@ def _plan_of(
             parts = dict(lower.terms) if isinstance(lower, Linear) else {}
             first = parts.get(atom, 0)
             lower = lower - grain * first if isinstance(lower, Linear) else lower
-        span = (upper if isinstance(upper, Linear) else Linear((), upper)) - lower
-        trips = span if grain == 1 and isinstance(span, Linear) else symbol(("trips", span, grain))
+        trips = trips_between(lower, upper, grain)
     if first < 0:
         raise NotProved("a loop of unknown length begins below zero", op)
     return _counted(trips), first, pace, lower, grain
@@ -1561,6 +1583,12 @@ def _counted(span: Linear) -> Linear:
     trips = trips_of(Linear(span.terms, span.const - less)) + less
     assert isinstance(trips, Linear)
     return trips
+
+
+def _is_of_known_length(f: Frame) -> bool:
+    """Return True for a for loop whose bounds and step are numbers."""
+    is_for = f.op is not None and f.op.name == "scf.for" and f.bounds is not None
+    return is_for and all(isinstance(v, int) for v in f.bounds or ())
 
 
 def _extent_of_read(op: Operation) -> tuple[int, int, str]:

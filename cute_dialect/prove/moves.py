@@ -50,7 +50,7 @@ def choose_move(keys: Keys, s: State) -> Move:
     for base, distance in found.items():
         frames = [f for f in _frames(s) if f.loop == base]
         if distance > 0 and frames:
-            every = lcm(keys.learned.modulus.get(base[0], 1), *(f.pace for f in frames))
+            every = lcm(keys.every(base[0]), *(f.pace for f in frames))
             lowest = min(f.position for f in frames) - keys.learned.threshold.get(base[0], -1) - 1
             most = min(lowest, *((f.at - 1) * f.pace for f in frames))
             shifts[base] = max(0, most // every * every)
@@ -65,7 +65,8 @@ def check_move(learned: Learned, s: State, move: Move) -> None:
 
     A base may be dropped if no loop runs over it: a later question has both answers, whatever was decided. A loop may
     restart if all its warps have passed the numbers that iterations are compared with, by a multiple of the divisors of
-    iterations. The bases that were shifted are marked, and a later question about their true value is refused.
+    iterations and of the divisor for which the remainder of its length is decided. The bases that were shifted are
+    marked, and a later question about their true value is refused.
     """
     loops = {f.loop for f in _frames(s)} | {f.static for f in _frames(s)}
     counted = {c.loop for c in _counters(s)}
@@ -76,7 +77,8 @@ def check_move(learned: Learned, s: State, move: Move) -> None:
         frames = [f for f in _frames(s) if f.loop == base]
         if base[0] not in learned.loop_bases or not frames or any(f.static == base for f in _frames(s)):
             raise WrongMove("restarts a loop that no warp executes, or whose length is known")
-        if distance <= 0 or distance % learned.modulus.get(base[0], 1):
+        every = lcm(learned.modulus.get(base[0], 1), learned.divisors.get(base[0], 1))
+        if distance <= 0 or distance % every:
             raise WrongMove("restarts a loop by a distance that changes remainders of its iterations")
         for f in frames:
             if f.position != f.first + f.pace * (f.at - f.undecided):
@@ -99,7 +101,7 @@ def apply_move(learned: Learned, s: State, move: Move) -> None:
         s.shifted.discard(base)
     shifts = move.shifts
     for base in shifts:  # From now on, a decision about the whole launch says nothing about the numbers of this loop.
-        s.decisions[base] = interval_of(s.decisions, base, learned.minimum)
+        s.decisions[base] = interval_of(s.decisions, base, learned)
 
     def moved(base: Base) -> Base:
         return base[0], None if base[1] is None else base[1] - move.tiles

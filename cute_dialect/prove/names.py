@@ -76,7 +76,8 @@ def _operand(func: Operation, x: Linear) -> str:
 
 _WORDS = {
     "muli": "*", "addi": "+", "subi": "-", "ceildivsi": "ceildiv", "ceildivui": "ceildiv", "divui": "/", "divsi": "/",
-    "remui": "%", "remsi": "%", "shrui": ">>", "shrsi": ">>", "shli": "<<", "andi": "&", "ori": "|", "xori": "^",
+    "remui": "%", "remsi": "%", "remainder": "%", "shrui": ">>", "shrsi": ">>", "shli": "<<", "andi": "&", "ori": "|",
+    "xori": "^",
 }  # fmt: skip
 
 

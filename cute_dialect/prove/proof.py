@@ -29,7 +29,7 @@ from cute_dialect.prove.arithmetic import Learned
 from cute_dialect.prove.axioms import NOT_COVERED
 from cute_dialect.prove.certificate import FACTS, INTERLEAVINGS, Content
 from cute_dialect.prove.counterexample import schedule_of, steps_of
-from cute_dialect.prove.decisions import lowest
+from cute_dialect.prove.decisions import dividend, interval_of
 from cute_dialect.prove.exhaustive import explore
 from cute_dialect.prove.invariant import certify
 from cute_dialect.prove.names import describe, excluded_sizes, preconditions
@@ -290,13 +290,14 @@ def describe_effects(kinds: Iterable[str]) -> str:
 def _sizes(func: Operation, found: Found, learned: Learned) -> tuple[str, ...]:
     """Return the trip counts of a counterexample, such as `k_tiles = 3`.
 
-    Empty if they may contradict each other: the search does not relate `n` and `n % 7`.
+    Empty if they may contradict each other: the search relates `n` and `n / 7` in no way, and `n % 7` to `n` only if
+    it has decided it (`decisions.remainder_of`).
     """
     bounds: dict[tuple[Terms, int | None], tuple[int | None, int | None]] = {}
     for c in found.choices:
-        low, high = bounds.get(c.base, (lowest(c.base[0], learned.minimum), None))
+        low, high = bounds.get(c.base) or interval_of({}, c.base, learned)
         bounds[c.base] = (c.bound + 1, high) if c.answer else (low, c.bound)
-    if not _are_independent({terms for terms, _ in bounds}):
+    if not _are_independent({dividend(terms) for terms, _ in bounds}):
         return ()
     out: list[str] = []
     for (terms, tile), (low, high) in bounds.items():

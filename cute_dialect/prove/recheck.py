@@ -165,7 +165,7 @@ def outcomes(machine: Machine, engine: str, s: State, question: Undecided | None
     assert question is not None
     for answer in (True, False):
         child = s.copy()
-        split(child.decisions, question, machine.learned.minimum, answer)
+        split(child.decisions, question, machine.learned, answer)
         following = proceed(machine, child, deadline)
         yield None if following is None else (child, following)
 

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
+from math import lcm
 from typing import TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Operation
 
 from cute_dialect.prove.arithmetic import Learned
-from cute_dialect.prove.decisions import Restart, Undecided, interval_of, lowest, split
+from cute_dialect.prove.decisions import Restart, Undecided, interval_of, is_remainder, lowest, split
 from cute_dialect.prove.facts import DONE, Facts
 from cute_dialect.prove.machine import Machine
 from cute_dialect.prove.program import Code, Program
@@ -35,8 +36,6 @@ MOST_STATES = 20_000
 MOST_RESTARTS = 500
 _RELATIVE = 1 << 20
 """Added to the numbers of groups in keys, which are relative to the oldest that matters, so that they are not DONE."""
-MOST_DECIDED = 8
-"""Largest number up to which sizes are decided for the whole launch."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class Keys:
                 continue
             d = 0
             if not asks and at is not None:
-                every = self.learned.modulus.get(terms, 1)
+                every = self.every(terms)
                 free = min(at) - 1 - self.learned.threshold.get(terms, -1)
                 d = max(0, free // every * every)
             out[base] = d
@@ -153,23 +152,23 @@ class Keys:
             if base[0] in self.learned.outer_bases:
                 out[base] = d = tiles or 0
             if d:
-                s.decisions[base] = interval_of(s.decisions, base, self.learned.minimum)
+                s.decisions[base] = interval_of(s.decisions, base, self.learned)
                 s.shifted.add(base)
         return out, tiles or 0
+
+    def every(self, terms: Terms) -> int:
+        """Return the number by whose multiples a loop may restart: the divisors of its iterations and of its length."""
+        return lcm(self.learned.modulus.get(terms, 1), self.learned.divisors.get(terms, 1))
 
     def _learn_launch(self, s: State) -> None:
         """Decide small sizes once for the launch, if warps may be in different tiles. Raises Restart.
 
-        Otherwise the search tries all sequences of small trip counts that fit a ring. With as many steps per tile as
-        the ring has stages, the warps are at most one tile apart. An mbarrier per stage and direction is assumed.
+        Otherwise the search tries all sequences of small trip counts that fit a ring.
         """
         tiles = [terms for terms, tile in s.decisions if tile is not None]
         for terms in dict.fromkeys(tiles):
-            if terms not in self.learned.launch and tiles.count(terms) > 1 and not varies(terms):
-                most = min(MOST_DECIDED, len(s.mbarriers) // self.program.blocks // 2 + 1)
-                self.learned.launch[terms] = most
-                self.learned.threshold[terms] = max(self.learned.threshold.get(terms, -1), most - 1)
-                raise Restart
+            if tiles.count(terms) > 1 and not varies(terms):
+                self.machine.learn_launch(s, terms)
 
     def key(self, s: State) -> Key:
         """Return the state as a value, and its facts. Decisions that no warp can ask for again are removed from it."""
@@ -323,7 +322,7 @@ class Search:
                     raise self._unbounded(s) from None
                 for answer in (True, False):
                     child = s.copy() if answer else s
-                    split(child.decisions, question, self.machine.learned.minimum, answer)
+                    split(child.decisions, question, self.machine.learned, answer)
                     nodes.append((node, Choice(question.base, question.bound, answer)))
                     work.append((child, len(nodes) - 1))
             except Violation as v:
@@ -400,8 +399,12 @@ def search(program: Program, learned: Learned, seconds: float, order: int = 1) -
 
 def without_iterations(found: Found, learned: Learned) -> list[Terms]:
     """Return the sizes that are zero in a counterexample, and have not been assumed to be positive."""
+    decisions = found.state.decisions
     return [
         b[0]
-        for b, (_, high) in found.state.decisions.items()
-        if high is not None and high <= 0 and lowest(b[0], learned.minimum) == 0
+        for b in decisions
+        if (high := interval_of(decisions, b, learned)[1]) is not None
+        and high <= 0
+        and lowest(b[0], learned.minimum) == 0
+        and not is_remainder(b[0])
     ]

@@ -123,7 +123,7 @@ class Warp:
     Attributes:
         rank: Number of the block in the cluster.
         env: Values by slot of the program.
-        tile: Iteration of the outermost loop of unknown length.
+        tile: Iteration of the outermost loop of unknown length, or of a loop of known length around such loops.
         lag: Phases of a barrier that completed since a class of lanes last took one, at most 2.
         bulk: Groups of bulk stores that a class of lanes has committed.
         copies: Groups of cp.async that a class of lanes has committed.

@@ -3,13 +3,13 @@
     python test/oracle/prove_fuzz.py --count 200 --seed 1
     python test/oracle/prove_fuzz.py --count 2000 --part 3/16     # cases 2, 18, 34, …, which 16 processes can share
 
-Each case is one of the protocols of `rings.py` (mbarriers, TMA, cp.async, named barriers) with a random number of
-stages, perhaps a defect, and up to two random mutations of its lowered code (a synchronizing op dropped, moved or
-weakened). A proved case must run without a report at every tried size, with all schedules; its certificate must be
-accepted; and no interleaving of its steps may reach a violation, nor break a condition under which one schedule stands
-for all. If all interleavings of any length are few enough, the two engines must agree. The prover itself reproduces the
-refuted cases. The exit status is 1 for a proof that anything contradicts, and for a draw with fewer than a tenth of
-either verdict.
+Each case is one of the protocols of `rings.py` (mbarriers, TMA, cp.async, named barriers, alternating consumers) with a
+random number of stages, perhaps a defect, and up to two random mutations of its lowered code (a synchronizing op
+dropped, moved or weakened). A proved case must run without a report at every tried size, with all schedules; its
+certificate must be accepted; and no interleaving of its steps may reach a violation, nor break a condition under which
+one schedule stands for all. If all interleavings of any length are few enough, the two engines must agree. The prover
+itself reproduces the refuted cases. The exit status is 1 for a proof that anything contradicts, and for a draw with
+fewer than a tenth of either verdict.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from cute_dialect.runtime.launch import CompiledModule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "prove"))
 
-from rings import FAMILIES
+from rings import FAMILIES, Family
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,11 @@ def part_of(text: str) -> slice:
     return slice(part - 1, None, parts)
 
 
-def draw(random: Random, compiled: dict[tuple[str, int, str], Protocol]) -> tuple[Protocol, ModuleOp, int, str]:
-    """Return a protocol, its mutated module, its number of stages, and a description."""
-    build, defects, arguments = random.choice(FAMILIES)
+def draw(
+    random: Random, compiled: dict[tuple[str, int, str], Protocol], families: Sequence[Family]
+) -> tuple[Protocol, ModuleOp, int, str]:
+    """Return a protocol of a family, its mutated module, its number of stages, and a description."""
+    build, defects, arguments = random.choice(families)
     stages, defect = random.randint(2, 3), random.choice((*[""] * 12, *defects))
     key = (build.__name__, stages, defect)
     if key not in compiled:
@@ -144,14 +146,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="families whose name contains this, such as alternating")
     parser.add_argument("--part", type=part_of, default="1/1", help="I/N: every N-th protocol from the I-th on")
     parser.add_argument("--verbose", action="store_true", help="print a line per protocol")
     options = parser.parse_args(argv)
+    families = [f for f in FAMILIES if options.only in f[0].__name__]
     counts, wrong = collections.Counter[str](), 0
     compiled: dict[tuple[str, int, str], Protocol] = {}
     started = time.process_time()
     for n in range(options.count)[options.part]:
-        one, module, stages, name = draw(Random(f"{options.seed} {n}"), compiled)
+        one, module, stages, name = draw(Random(f"{options.seed} {n}"), compiled, families)
         proof, report = judge(one, module, stages)
         counts[proof.verdict] += 1
         if report:

@@ -1,7 +1,8 @@
-"""The table of the examples in docs/prove.md: which kernels are proved, and why the others are not.
+"""The tables in docs/prove.md: which kernels are proved, and why the others are not.
 
-python test/oracle/prove_table.py            print the table
-python test/oracle/prove_table.py --write    replace it in docs/prove.md
+python test/oracle/prove_table.py                      print the table of the examples
+python test/oracle/prove_table.py --write              replace it in docs/prove.md
+python test/oracle/prove_table.py --shipped [--write]  the same for GEMM and attention kernels of Hopper
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from mutants import Original, originals
 from xdsl.dialects.builtin import ModuleOp
 
 from cute_dialect.pipelines import compile as compile_cute
@@ -23,9 +26,14 @@ PAGE = ROOT / "docs" / "prove.md"
 SECONDS = 300
 """Limit of CPU time per kernel. The proofs of the table take a third of it at most."""
 BEGIN, END = "<!-- table of test/oracle/prove_table.py -->\n", "<!-- end of the table -->\n"
+BEGIN_SHIPPED = "<!-- table of test/oracle/prove_table.py --shipped -->\n"
+SHIPPED_SECONDS = 60
+"""Limit of CPU time per shipped kernel."""
+FAMILIES = ("GEMM sm_90", "sparse GEMM", "attention", "latent attention")
+"""First words of the names of the shipped kernels in the table."""
 
 
-def row(file: str, proof: Proof) -> str:
+def row(file: str, proof: Proof, seconds: int = SECONDS) -> str:
     """Return the row of a kernel."""
     if proof:
         result = f"proved{''.join(f', for {a}' for a in proof.assumed)}"
@@ -34,7 +42,7 @@ def row(file: str, proof: Proof) -> str:
     else:
         reason, late, _ = proof.reason.partition(" after ")  # the number of states depends on the time
         if late and reason == "the search did not converge":
-            return f"| `{file}` | `{proof.kernel}` | {proof.verdict} | {reason} in {SECONDS} s |"
+            return f"| `{file}` | `{proof.kernel}` | {proof.verdict} | {reason} in {seconds} s |"
         line = proof.location.rpartition(f"{file}:")[2].partition(":")[0]
         result, extent = proof.verdict, f"{proof.reason}{f' (line {line})' if line else ''}"
     return f"| `{file}` | `{proof.kernel}` | {result} | {extent} |"
@@ -49,24 +57,39 @@ def table(files: Sequence[Path]) -> list[str]:
     return rows
 
 
-def published() -> list[str]:
-    """Return the rows in docs/prove.md."""
-    text = PAGE.read_text()
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].splitlines()[2:]
+def shipped_row(run: Original) -> str:
+    """Return the row of a shipped kernel. The line of a reason is left out: it is one of generated code."""
+    proof = prove(run.module, run.kernel, seconds=SHIPPED_SECONDS)
+    return row(run.subject.name, replace(proof, location=""), SHIPPED_SECONDS).replace("`", "", 2)
+
+
+def shipped() -> list[Original]:
+    """Return the shipped kernels of the table."""
+    return [run for run in originals("") if run.name.startswith(FAMILIES)]
+
+
+def published(begin: str = BEGIN) -> list[str]:
+    """Return the rows of a table in docs/prove.md."""
+    text = PAGE.read_text().partition(begin)[2]
+    return text.partition(END)[0].splitlines()[2:]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table, or write it to the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="replace the table in docs/prove.md")
+    parser.add_argument("--shipped", action="store_true", help="the GEMM and attention kernels of Hopper")
     options = parser.parse_args(argv)
-    rows = table(sorted(EXAMPLES.glob("*.mlir")))
-    lines = ["| file | kernel | verdict | checked, or what stands in the way |", "|---|---|---|---|", *rows]
+    begin = BEGIN_SHIPPED if options.shipped else BEGIN
+    rows = [shipped_row(run) for run in shipped()] if options.shipped else table(sorted(EXAMPLES.glob("*.mlir")))
+    first = "configuration" if options.shipped else "file"
+    lines = [f"| {first} | kernel | verdict | checked, or what stands in the way |", "|---|---|---|---|", *rows]
     if not options.write:
         print("\n".join(lines))
         return 0
     text = PAGE.read_text()
-    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    start = text.index(begin) + len(begin)
+    before, after = text[:start], text[text.index(END, start) :]
     PAGE.write_text(before + "\n".join(lines) + "\n" + after)
     return 0
 

@@ -2,7 +2,8 @@
 
 `ring` moves rows with mbarriers, `tma_ring` with TMA copies, `copy_pipeline` with cp.async and barriers of the block,
 `handoff` with two named barriers, and `cluster_ring` with multicast copies in a cluster of two blocks. `tile_ring` is
-`ring` for several tiles of one number of steps.
+`ring` for several tiles of one number of steps. In `alternating_ring` two consumers take alternate tiles, `tail_ring`
+has phases that depend on remainders of sizes, and in `sparse_waits` a warp waits for some phases only.
 """
 
 # ruff: noqa: F821, UP037  (the strings in annotations are names of extents)
@@ -10,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -356,11 +357,241 @@ def tile_arrays(columns: int) -> tuple[Any, ...]:
     return *arrays(columns), 4
 
 
-FAMILIES: tuple[tuple[Callable[..., Any], tuple[str, ...], Callable[[int], tuple[Any, ...]]], ...] = (
+ALTERNATING_DEFECTS = (
+    "no turns", "early turn", "one step less skipped", "one step more skipped", "no release",
+    "wrong phase", "all skip twice", "wrong count of turns",
+)  # fmt: skip
+
+
+def alternating_ring(
+    stages: int, defect: str = "", *, tiles: int = 0, by_mbarrier: bool = False, steps_over: bool = False
+) -> Callable[..., Any]:
+    """Return a host function whose two consumers take alternate tiles from one ring (ping-pong).
+
+    A consumer waits for its turn before a tile, gives the turn to the other one after its last row, and advances its
+    place in the ring by the rows of the other's tile. A tile has a row more than `x` has columns.
+
+    Args:
+        tiles: Number of tiles, 0 for an argument of the kernel.
+        by_mbarrier: Pass turns by mbarriers, not by named barriers.
+        steps_over: Consumers run over all tiles and step over those of the other, instead of every second one.
+    """
+    of_turn = 32 if defect == "wrong count of turns" else 64
+
+    def pass_turn(turns: Any, group: Any) -> None:
+        if by_mbarrier:
+            cute.arch.mbarrier_arrive(turns + group)
+        else:
+            cute.arch.barrier_arrive(barrier_id=2 + group, number_of_threads=of_turn)
+
+    @cute.kernel
+    def alternating_kernel(x: cute.Tensor, y: cute.Tensor, count: cute.Int32):
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        n = x.shape[1] + 1
+        slots = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32 * stages, 16), cute.make_layout((32, stages)))
+        full, empty = cute.arch.alloc_smem(cute.Int64, stages, 8), cute.arch.alloc_smem(cute.Int64, stages, 8)
+        turns = cute.arch.alloc_smem(cute.Int64, 2, 8)
+        if tid == 0:
+            for s in cute.range_constexpr(stages):
+                cute.arch.mbarrier_init(full + s, 32)
+                cute.arch.mbarrier_init(empty + s, 32)
+            for s in cute.range_constexpr(2):
+                cute.arch.mbarrier_init(turns + s, 16 if defect == "wrong count of turns" else 32)
+        cute.arch.sync_threads()
+        number = tiles or cute.assume(count, range=(0, 1 << 20))
+        if warp == 0:
+            slot, phase = cute.Int32(0), cute.Int32(0)
+            for _ in range(number):
+                for _ in range(n):
+                    cute.arch.mbarrier_wait(empty + slot, phase if defect == "wrong phase" else phase ^ 1)
+                    slots[lane, slot] = x[lane, 0]
+                    cute.arch.mbarrier_arrive(full + slot)
+                    slot += 1
+                    if slot == stages:
+                        slot = cute.Int32(0)
+                        phase = phase ^ 1
+        else:
+            group = warp - 1
+            more = {"one step less skipped": n - 1, "one step more skipped": n + 1, "all skip twice": 2 * n}
+            skip = more.get(defect, n)
+            place = 0 * n if steps_over else group * n
+            slot, phase, turn = place % stages, (place // stages) & 1, cute.Int32(0)
+            first, step = (0, 1) if steps_over else (group, 2)
+            if group == 1 and defect != "no turns":
+                pass_turn(turns, 0)
+            for tile in range(first, number, step):
+                if tile % 2 == group if steps_over else True:
+                    if defect != "no turns":
+                        if by_mbarrier:
+                            cute.arch.mbarrier_wait(turns + group, turn)
+                            turn = turn ^ 1
+                        else:
+                            cute.arch.barrier(barrier_id=2 + group, number_of_threads=of_turn)
+                    if defect == "early turn" and tile + 1 < number:
+                        pass_turn(turns, group ^ 1)
+                    for _ in range(n):
+                        cute.arch.mbarrier_wait(full + slot, phase)
+                        y[lane, 0] = slots[lane, slot]
+                        if defect != "no release":
+                            cute.arch.mbarrier_arrive(empty + slot)
+                        slot += 1
+                        if slot == stages:
+                            slot = cute.Int32(0)
+                            phase = phase ^ 1
+                    if defect not in ("no turns", "early turn") and tile + 1 < number:
+                        pass_turn(turns, group ^ 1)
+                if tile % 2 != group if steps_over else True:
+                    place = slot + skip
+                    slot, phase = place % stages, phase ^ ((place // stages) & 1)
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"], count: cute.Int32):
+        alternating_kernel(x, y, count).launch(grid=1, block=96)
+
+    return launch
+
+
+def alternating_mbarriers(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return `alternating_ring` with turns by mbarriers, and consumers that step over tiles."""
+    return alternating_ring(stages, defect, by_mbarrier=True, steps_over=True)
+
+
+def alternating_pair(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return `alternating_ring` with two tiles, a loop of known length."""
+    return alternating_ring(stages, defect, tiles=2, steps_over=True)
+
+
+TAIL_DEFECTS = ("wrong phase", "one slot off", "offset of the reader", "no release", "early release", "no last wait")
+
+
+def tail_ring(stages: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function with a ring that starts at any slot. The writer waits for the last releases at the end.
+
+    It has `stages` steps more than `x` has columns. Its last slots and phases follow from remainders of the number of
+    steps and of the first slot, which is an argument.
+    """
+
+    @cute.kernel
+    def tail_kernel(x: cute.Tensor, y: cute.Tensor, start: cute.Int32):
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        n = x.shape[1] + stages
+        slots = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32 * stages, 16), cute.make_layout((32, stages)))
+        full, empty = cute.arch.alloc_smem(cute.Int64, stages, 8), cute.arch.alloc_smem(cute.Int64, stages, 8)
+        if tid == 0:
+            for s in cute.range_constexpr(stages):
+                cute.arch.mbarrier_init(full + s, 32)
+                cute.arch.mbarrier_init(empty + s, 32)
+        cute.arch.sync_threads()
+        first = start % stages
+        if warp == 0:
+            slot, phase = first, cute.Int32(0)
+            for _ in range(n):
+                cute.arch.mbarrier_wait(empty + slot, phase ^ 1)
+                slots[lane, slot] = x[lane, 0]
+                cute.arch.mbarrier_arrive(full + slot)
+                slot = (slot + 1) % stages
+                if slot == first:
+                    phase = phase ^ 1
+            for i in cute.range_constexpr(stages):
+                at = (first + n + i + (defect == "one slot off")) % stages
+                parity = ((n - stages + i) // stages) & 1
+                if defect != "no last wait":
+                    cute.arch.mbarrier_wait(empty + at, parity ^ 1 if defect == "wrong phase" else parity)
+                slots[lane, at] = 0.0
+        else:
+            slot, phase = (start + (defect == "offset of the reader")) % stages, cute.Int32(0)
+            begin = slot
+            for _ in range(n):
+                cute.arch.mbarrier_wait(full + slot, phase)
+                if defect == "early release":
+                    cute.arch.mbarrier_arrive(empty + slot)
+                y[lane, 0] = slots[lane, slot]
+                if defect not in ("early release", "no release"):
+                    cute.arch.mbarrier_arrive(empty + slot)
+                slot = (slot + 1) % stages
+                if slot == begin:
+                    phase = phase ^ 1
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"], start: cute.Int32):
+        tail_kernel(x, y, start).launch(grid=1, block=64)
+
+    return launch
+
+
+def started_arrays(columns: int) -> tuple[Any, ...]:
+    """Return the arguments of `tail_ring` for a number of steps."""
+    return *arrays(columns), columns + 1
+
+
+SPARSE_DEFECTS = ("no barrier", "barrier before the wait", "wrong phase", "no second barrier")
+
+
+def sparse_waits(period: int, defect: str = "") -> Callable[..., Any]:
+    """Return a host function whose reader waits for every `period`-th phase of an mbarrier, and skips the others.
+
+    Two block barriers per step order it after the phases that it skips. The slots are written `period` steps at once.
+    """
+
+    @cute.kernel
+    def sparse_kernel(x: cute.Tensor, y: cute.Tensor):
+        tid = cute.arch.thread_idx().x
+        warp, lane = cute.arch.make_warp_uniform(tid // 32), tid % 32
+        slots = cute.make_tensor(cute.arch.alloc_smem(cute.Float32, 32 * period, 16), cute.make_layout((32, period)))
+        done = cute.arch.alloc_smem(cute.Int64, 1, 8)
+        if tid == 0:
+            cute.arch.mbarrier_init(done, 32)
+        cute.arch.sync_threads()
+        phase, slot = cute.Int32(0), cute.Int32(0)
+        for k in range(x.shape[1]):
+            if warp == 0:
+                slots[lane, slot] = x[lane, k]
+                if defect == "barrier before the wait":
+                    cute.arch.barrier_arrive(barrier_id=1, number_of_threads=64)
+                cute.arch.mbarrier_arrive(done)
+                cute.arch.mbarrier_wait(done, phase)
+                if defect not in ("barrier before the wait", "no barrier"):
+                    cute.arch.barrier_arrive(barrier_id=1, number_of_threads=64)
+                if defect != "no second barrier":
+                    cute.arch.barrier(barrier_id=2, number_of_threads=64)
+            else:
+                if slot == period - 1:
+                    cute.arch.mbarrier_wait(done, phase ^ 1 if defect == "wrong phase" else phase)
+                    for s in cute.range_constexpr(period):
+                        y[lane, k] = slots[lane, s]
+                if defect != "no barrier":
+                    cute.arch.barrier(barrier_id=1, number_of_threads=64)
+                if defect != "no second barrier":
+                    cute.arch.barrier_arrive(barrier_id=2, number_of_threads=64)
+            phase = phase ^ 1
+            slot += 1
+            if slot == period:
+                slot = cute.Int32(0)
+
+    @cute.jit
+    def launch(x: cute.Tensor[None, 32, "n"], y: cute.Tensor[None, 32, "n"]):
+        sparse_kernel(x, y).launch(grid=1, block=64)
+
+    return launch
+
+
+Family: TypeAlias = "tuple[Callable[..., Any], tuple[str, ...], Callable[[int], tuple[Any, ...]]]"
+REMAINDERS: tuple[Family, ...] = (
+    (alternating_ring, ALTERNATING_DEFECTS, tile_arrays),
+    (alternating_mbarriers, ALTERNATING_DEFECTS, tile_arrays),
+    (alternating_pair, ALTERNATING_DEFECTS, tile_arrays),
+    (tail_ring, TAIL_DEFECTS, started_arrays),
+    (sparse_waits, SPARSE_DEFECTS, arrays),
+)
+"""Families whose waits skip phases, or whose phases depend on remainders of sizes."""
+FAMILIES: tuple[Family, ...] = (
     (ring, DEFECTS, arrays),
     (tma_ring, TMA_DEFECTS, tma_arrays),
     (copy_pipeline, COPY_DEFECTS, copy_arrays),
     (handoff, HANDOFF_DEFECTS, arrays),
     (cluster_ring, CLUSTER_DEFECTS, cluster_arrays),
+    *REMAINDERS,
 )
 """Functions that return a host function, their defects, and functions that return arguments for a number of steps."""

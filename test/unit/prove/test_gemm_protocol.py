@@ -77,10 +77,12 @@ def test_the_gemm_is_proved():
     "config",
     [
         CONFIG._replace(tile=(128, 128, 64)),
+        CONFIG._replace(schedule="pingpong"),
+        CONFIG._replace(schedule="pingpong", stages=3),
         CONFIG._replace(deferred=True),
         CONFIG._replace(cluster_m=2, sms=4),
     ],
-    ids=["two consumers", "deferred stores", "cluster of two"],
+    ids=["two consumers", "ping-pong", "ping-pong, three stages", "deferred stores", "cluster of two"],
 )
 def test_other_schedules_are_proved(config: GemmConfig):
     module = compile_cute(gemm_text(config), emit="base", filename="gemm.mlir")
