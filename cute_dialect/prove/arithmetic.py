@@ -581,7 +581,7 @@ class Evaluator:
             return self._compare_remaining(s, w, op, a, word, b)
         if not isinstance(a, Strided) or not isinstance(b, (int, Linear)) or word not in ("==", "!=", "<", ">="):
             return UNKNOWN
-        if isinstance(a, Strided) and isinstance(b, (int, Linear)) and word in ("<", ">=") and predicate < 6:
+        if word in ("<", ">=") and predicate < 6:
             return self._compare_end(s, w, op, a, word, b)
         distance = (b if isinstance(b, Linear) else Linear((), b)) - a.lower
         n = _quotient(distance, a.step)

@@ -91,8 +91,8 @@ def remainder_of(decisions: Mapping[Base, Interval], terms: Terms, known: Known)
 def interval_of(decisions: Mapping[Base, Interval], base: Base, known: Known) -> Interval:
     """Return the values of a base that earlier decisions, about it or about the whole launch, leave.
 
-    The bounds have the remainder that is decided for the base, if any. That holds for the numbers of a loop that has
-    restarted, too, because it restarts by multiples of the divisor.
+    The bounds have the remainder that is decided for the base, if any. A loop restarts by multiples of the divisor, so
+    its numbers keep the remainder.
     """
     terms, tile = base
     found = decisions.get(base)
