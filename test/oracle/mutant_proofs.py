@@ -21,6 +21,8 @@ LOADS = ("nvvm.cp.async.bulk.tensor.shared.cluster.global",)
 STORES = ("nvvm.cp.async.bulk.tensor.global.shared.cta",)
 CP_ASYNC = ("nvvm.cp.async.shared.global", "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group")
 BULK = (*STORES, "nvvm.cp.async.bulk.commit.group", "nvvm.cp.async.bulk.wait_group")
+BARRIER_ARRIVAL = "llvm.call_intrinsic"
+"""The arrival at a named barrier, the only intrinsic with effects."""
 WGMMA = (
     "nvvm.wgmma.mma_async", "nvvm.wgmma.commit.group.sync.aligned", "nvvm.wgmma.wait.group.sync.aligned",
     "llvm.inline_asm",
@@ -121,7 +123,7 @@ COMMUTES = (
     ),
     Commutes(
         "nvvm.fence.proxy",
-        ("nvvm.bar.warp.sync", "nvvm.barrier"),
+        ("nvvm.bar.warp.sync", "nvvm.barrier", BARRIER_ARRIVAL),
         "a proxy fence may stand anywhere on the path of causality between the write and the"
         " asynchronous read (causality order);"
         " the thread that issues the copy executes it after the barrier",
@@ -137,6 +139,19 @@ COMMUTES = (
         "nvvm.bar.warp.sync",
         ("nvvm.elect.sync",),
         "elect.sync elects a lane of the warp and orders no accesses to memory (elect.sync), which the barrier orders",
+    ),
+    Commutes(
+        BARRIER_ARRIVAL,
+        ("nvvm.fence.proxy",),
+        "a proxy fence may stand anywhere on the path of causality between the write and the"
+        " asynchronous read (causality order);"
+        " all threads that issue MMAs execute one after they have waited for the barrier",
+    ),
+    Commutes(
+        BARRIER_ARRIVAL,
+        ("nvvm.wgmma.commit.group.sync.aligned", "nvvm.wgmma.fence.aligned"),
+        "wgmma.commit_group closes the group of earlier wgmma.mma_async (wgmma.commit_group) and wgmma.fence orders"
+        " accesses to registers (wgmma.fence): neither orders the accesses that the arrival releases",
     ),
     Commutes(
         "nvvm.barrier",
@@ -193,7 +208,9 @@ def _commutes(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 WAITS = {"nvvm.mbarrier.try_wait.parity", "nvvm.cluster.wait", "nvvm.barrier0", "nvvm.barrier"}
 """Waits that an arrival may release."""
-ARRIVALS = ("nvvm.mbarrier.arrive", "nvvm.inline_ptx", "nvvm.cluster.arrive")
+ARRIVALS = (
+    "nvvm.mbarrier.arrive", "nvvm.cp.async.mbarrier.arrive", "nvvm.inline_ptx", "nvvm.cluster.arrive", BARRIER_ARRIVAL,
+)  # fmt: skip
 
 
 def _stronger(subject: Subject, mutation: Mutation, op: Operation) -> str:
@@ -290,7 +307,8 @@ def _lower_bound(subject: Subject, mutation: Mutation, op: Operation) -> str:
 
 def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A wait for one stage was moved across a read of another stage, or before copies and arrivals for others."""
-    if mutation.kind != "move" or op.name != "nvvm.mbarrier.try_wait.parity":
+    copied, wait = "nvvm.cp.async.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity"
+    if mutation.kind != "move" or op.name != wait:
         return ""
     earlier = mutation.what.endswith("earlier")
     names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)}
@@ -299,11 +317,34 @@ def _other_stage(subject: Subject, mutation: Mutation, op: Operation) -> str:
             "what is accessed there is of a stage that was waited for before: an access before its wait is reported as"
             " a race"
         )
-    others = {*LOADS, "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive", "nvvm.mbarrier.try_wait.parity"}
+    others = {*LOADS, "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.arrive", copied, wait}
     if earlier and names <= others | {"llvm.load", "nvvm.cp.async.shared.global", "nvvm.shfl.sync"}:
         return (
             "earlier it orders more, and what it waits for does not need the ops between, for every schedule ends:"
             " otherwise the wait would never end, under any schedule"
+        )
+    return ""
+
+
+def _copies_covered(subject: Subject, mutation: Mutation, op: Operation) -> str:
+    """An arrival for cp.async was moved before copies, after which there is another one, or after a wait."""
+    copied = "nvvm.cp.async.mbarrier.arrive"
+    if mutation.kind != "move" or op.name != copied:
+        return ""
+    earlier = mutation.what.endswith("earlier")
+    names = {o.name for top in crossed(op, earlier=earlier) for o in top.walk() if has_effect(o)}
+    copies = {"llvm.load", "nvvm.shfl.sync", "nvvm.cp.async.shared.global"}
+    if not earlier and names <= copies | {copied, "nvvm.mbarrier.try_wait.parity"}:
+        return (
+            "an arrival covers all earlier cp.async of the thread (cp.async.mbarrier.arrive): later it covers more, and"
+            " what it crosses does not wait for it, for every schedule ends"
+        )
+    ops = list(_function(op).walk())
+    again = any(o.name == copied for o in ops[next(i for i, o in enumerate(ops) if o is op) + 1 :])
+    if earlier and again and names <= copies:
+        return (
+            "the next arrival covers the copies, too (cp.async.mbarrier.arrive), and the waits before each use of them"
+            " include one for it: a use without is reported as a race under every schedule"
         )
     return ""
 
@@ -320,7 +361,7 @@ def _stored_result(subject: Subject, mutation: Mutation, op: Operation) -> str:
     """A barrier was moved before stores to global memory that no thread reads."""
     if mutation.what != "nvvm.barrier0 earlier":
         return ""
-    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if o.name in EFFECTS]
+    effects = [o for top in crossed(op, earlier=True) for o in top.walk() if has_effect(o)]
     if not effects or any(o.name != "llvm.store" or not _is_global(o.operands[1].type) for o in effects):
         return ""
     function = op.parent_op()
@@ -934,6 +975,7 @@ FACTS: tuple[Callable[[Subject, Mutation, Operation], str], ...] = (
     _ahead,
     _lower_bound,
     _other_stage,
+    _copies_covered,
     _phase_known,
     _nothing_left,
     _elsewhere,

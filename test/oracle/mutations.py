@@ -37,14 +37,14 @@ BARRIERS = ("nvvm.barrier0", "nvvm.barrier", "nvvm.bar.warp.sync", "nvvm.cluster
 ORDERING = (
     *BARRIERS, "nvvm.cluster.arrive.relaxed", "nvvm.fence.mbarrier.init", "nvvm.fence.proxy", "llvm.fence",
     "nvvm.mbarrier.init", "nvvm.mbarrier.arrive", "nvvm.mbarrier.arrive.expect_tx", "nvvm.mbarrier.try_wait.parity",
-    "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group", "nvvm.cp.async.bulk.commit.group",
-    "nvvm.cp.async.bulk.wait_group", "nvvm.wgmma.fence.aligned", "nvvm.wgmma.commit.group.sync.aligned",
-    "nvvm.wgmma.wait.group.sync.aligned", "nvvm.setmaxregister",
+    "nvvm.cp.async.commit.group", "nvvm.cp.async.wait.group", "nvvm.cp.async.mbarrier.arrive",
+    "nvvm.cp.async.bulk.commit.group", "nvvm.cp.async.bulk.wait_group", "nvvm.wgmma.fence.aligned",
+    "nvvm.wgmma.commit.group.sync.aligned", "nvvm.wgmma.wait.group.sync.aligned", "nvvm.setmaxregister",
 )  # fmt: skip
 """Ops whose only effect is to order other ops, and the same instructions as inline PTX."""
 EFFECTS = (
-    *ORDERING, "llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "nvvm.inline_ptx", "llvm.inline_asm",
-    "nvvm.cp.async.shared.global", "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+    *ORDERING, "llvm.load", "llvm.store", "llvm.atomicrmw", "llvm.cmpxchg", "llvm.call_intrinsic", "nvvm.inline_ptx",
+    "llvm.inline_asm", "nvvm.cp.async.shared.global", "nvvm.cp.async.bulk.tensor.shared.cluster.global",
     "nvvm.cp.async.bulk.tensor.global.shared.cta", "nvvm.ldmatrix", "nvvm.stmatrix", "nvvm.wgmma.mma_async",
     "nvvm.shfl.sync", "nvvm.elect.sync",
 )  # fmt: skip
@@ -253,7 +253,7 @@ _Edit = tuple[str, str, Callable[[Operation], None]]
 
 def _of(op: Operation) -> Iterator[_Edit]:
     name = op.name
-    if name in ORDERING or (name == "nvvm.inline_ptx" and _orders(op)):
+    if name in ORDERING or (name == "nvvm.inline_ptx" and _orders(op)) or is_barrier_arrival(op):
         yield "drop", name, Rewriter.erase_op
         yield from _moves(op)
     yield from _weaker(op)
@@ -283,8 +283,18 @@ def _moves(op: Operation) -> Iterator[_Edit]:
 
 
 def has_effect(op: Operation) -> bool:
-    """Return True if an op orders others or accesses memory. Empty inline assembly only pins registers."""
-    return op.name in EFFECTS and not (op.name == "llvm.inline_asm" and op.properties["asm_string"] == StringAttr(""))
+    """Return True if an op orders others or accesses memory.
+
+    Empty inline assembly only pins registers, and most intrinsics compute.
+    """
+    if op.name == "llvm.inline_asm":
+        return op.properties["asm_string"] != StringAttr("")
+    return op.name in EFFECTS and (op.name != "llvm.call_intrinsic" or is_barrier_arrival(op))
+
+
+def is_barrier_arrival(op: Operation) -> bool:
+    """Return True if an op arrives at a named barrier without waiting."""
+    return op.name == "llvm.call_intrinsic" and "llvm.nvvm.barrier.cta.arrive" in str(op.properties["intrin"])
 
 
 def _next(op: Operation, step: Callable[[Operation], Operation | None]) -> Operation | None:

@@ -140,3 +140,31 @@ def test_a_proxy_fence_before_another_one_is_not_needed(after: list[str]) -> Non
 )
 def test_a_proxy_fence_is_needed_if_an_mma_may_come_before_the_next(after: list[str]) -> None:
     assert reason(fenced(*after), "drop nvvm.fence.proxy") == ""
+
+
+ARRIVE = 'llvm.call_intrinsic "llvm.nvvm.barrier.cta.arrive.aligned.count"(%c1, %c1) : (i32, i32) -> ()'
+LOG = 'llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"(%x) : (f32) -> f32'
+
+
+def test_arrivals_at_named_barriers_are_mutated_and_crossed() -> None:
+    text = fenced(f"%x = arith.constant 1.0 : f32\n%y = {LOG}", ARRIVE, "%z = llvm.load %base : !llvm.ptr<3> -> i32")
+    kinds = [m.kind for m in mutations(find(parse(text), "k")) if "call_intrinsic" in m.what]
+    assert kinds == ["drop", "move", "move"]
+    assert "path of causality" in reason(text, "move nvvm.fence.proxy later")
+    assert "later it orders more" in reason(text, "move llvm.call_intrinsic later")
+    assert reason(text, "drop llvm.call_intrinsic") == ""
+
+
+COPY = "nvvm.cp.async.shared.global %base, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>"
+COPIED = "nvvm.cp.async.mbarrier.arrive %full {noinc = true} : !llvm.ptr<3>"
+WAIT = "nvvm.mbarrier.try_wait.parity %empty, %c0, %c1 : !llvm.ptr<3>, i32, i32"
+
+
+def test_an_arrival_after_copies_is_covered_by_the_next() -> None:
+    text = fenced(COPY, COPIED, WAIT, COPY, COPIED)
+    text = text.replace("%some: i1", "%full: !llvm.ptr<3>, %empty: !llvm.ptr<3>, %from: !llvm.ptr<1>")
+    moved = "move nvvm.cp.async.mbarrier.arrive"
+    assert "the next arrival covers the copies" in reason(text, f"{moved} earlier", 0)
+    assert reason(text, f"{moved} earlier", 1) == ""
+    assert "later it covers more" in reason(text, f"{moved} later", 0)
+    assert reason(text, "drop nvvm.cp.async.mbarrier.arrive") == ""
