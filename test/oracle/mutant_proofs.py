@@ -149,6 +149,12 @@ COMMUTES = (
     ),
     Commutes(
         BARRIER_ARRIVAL,
+        ("nvvm.bar.warp.sync",),
+        "all lanes arrive at the named barrier (bar), each after its own accesses: the barrier of the warp only makes it"
+        " converge",
+    ),
+    Commutes(
+        BARRIER_ARRIVAL,
         ("nvvm.wgmma.commit.group.sync.aligned", "nvvm.wgmma.fence.aligned"),
         "wgmma.commit_group closes the group of earlier wgmma.mma_async (wgmma.commit_group) and wgmma.fence orders"
         " accesses to registers (wgmma.fence): neither orders the accesses that the arrival releases",

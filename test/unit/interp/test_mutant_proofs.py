@@ -153,6 +153,8 @@ def test_arrivals_at_named_barriers_are_mutated_and_crossed() -> None:
     assert "path of causality" in reason(text, "move nvvm.fence.proxy later")
     assert "later it orders more" in reason(text, "move llvm.call_intrinsic later")
     assert reason(text, "drop llvm.call_intrinsic") == ""
+    text = fenced("%all = arith.constant -1 : i32", "nvvm.bar.warp.sync %all : i32", ARRIVE)
+    assert "only makes it converge" in reason(text, "move llvm.call_intrinsic earlier")
 
 
 COPY = "nvvm.cp.async.shared.global %base, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>"
