@@ -56,6 +56,7 @@ from cute_dialect.op.select.gemm_dispatch import (
     SlicesKernel,
     Target,
     here,
+    make_plan,
     target_of,
 )
 from cute_dialect.op.select.kernel_choice import Problem
@@ -163,7 +164,8 @@ def _product(
     if c is not None and extras.beta != 0.0:
         views["c"] = expanded(c, shape)
     graph = None if found is None else found.graph
-    plan, is_stored = plan_on(name, checked, views, target, graph, own)
+    make = plan_on if target.chip else make_plan  # fewer calls on GPUs with wgmma
+    plan, is_stored = make(name, checked, views, target, graph, own)
     copy: ArrayView | None = None
     if own is not None and own.plain is None:
         if is_stored:

@@ -257,7 +257,7 @@ run(X)
 #: atoms.py:3:5: error F254: make_tiled_tma_atom(CopyBulkTensorTileG2SOp): internal_type must be the element type Float32, got Int32
 #:     3 |     nvgpu.cpasync.make_tiled_tma_atom(nvgpu.cpasync.CopyBulkTensorTileG2SOp(), x, cute.make_layout((8, 8), stride=(8, 1)), (8, 8), internal_type=Int32)
 #:       |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#: hint: use cute.recast_tensor
+#: hint: use cute.recast_tensor; Int8 unpacks a tensor of 4-bit or 6-bit floats
 #: called from atoms.py:6:1  run(X)
 
 # ===== a descriptor that is prefetched of no TMA atom

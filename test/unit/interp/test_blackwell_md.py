@@ -27,8 +27,8 @@ BUGS = re.findall(
 )
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 NAMES = [
-    *("pair", "sm_100", "sm_100 groups", "sm_100 scales", "attention", "A in tensor memory"),
-    *("sm_120", "scaled", "mma", "packed", "cluster sizes"),
+    *("pair", "sm_100", "sm_100 groups", "sm_100 scales", "sm_100 sparse", "attention"),
+    *("A in tensor memory", "sm_120", "scaled", "mma", "packed", "cluster sizes"),
 ]
 
 

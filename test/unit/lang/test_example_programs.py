@@ -67,6 +67,10 @@ RUNS: dict[str, list[tuple[str, str]]] = {
         ("--queries 200 --keys 300 --causal --schedule adversarial", "1 x 200 x 300 x 64, causal on cpu: correct\n"),
         ("--head-size 128", "1 x 128 x 400 x 128 on cpu: correct\n"),
     ],
+    "blackwell_mixed_gemm.py": [
+        ("", "int8 128 x 128 x 256: correct\n"),
+        ("--format int4 --operand smem --schedule adversarial", "int4 128 x 128 x 256: correct\n"),
+    ],
     "blackwell_scaled_gemm.py": [
         ("", "mxfp8 128 x 128 x 512: correct\n"),
         ("--format nvfp4 --k 768 --schedule adversarial", "nvfp4 128 x 128 x 768: correct\n"),
@@ -121,6 +125,7 @@ WITHOUT_DEVICE = (
     "all_reduce_one_shot.py",
     "tensor_parallel_mlp.py",
     "tensor_parallel_rows.py",
+    "blackwell_mixed_gemm.py",
     "blackwell_scaled_gemm.py",
     "blackwell_sparse_gemm.py",
     "call_from_c.py",
@@ -136,6 +141,7 @@ SLOW = (
     "tensor_parallel_mlp.py",
     "tensor_parallel_rows.py",
     "blackwell_attention.py",
+    "blackwell_mixed_gemm.py",
     "blackwell_scaled_gemm.py",
     "blackwell_sparse_gemm.py",
     "gemm_parts.py",
@@ -170,7 +176,8 @@ def test_example(
 
 NUMBERS = {
     "all_reduce_one_shot.py": "ranks size calls", "blackwell_attention.py": "heads queries keys",
-    "blackwell_gemm.py": "m n k", "blackwell_scaled_gemm.py": "m n k", "descriptors.py": "n",
+    "blackwell_gemm.py": "m n k", "blackwell_mixed_gemm.py": "m n k", "blackwell_scaled_gemm.py": "m n k",
+    "descriptors.py": "n",
     "elementwise_add.py": "m n", "geforce_scaled_gemm.py": "m n k", "gemm_parts.py": "m n k", "gemm_sm90.py": "m n k",
     "hello.py": "n", "hopper_gemm.py": "m n k", "matmul_ladder.py": "m n k", "row_sum.py": "m n",
     "yielding_product.py": "m n k", "blackwell_sparse_gemm.py": "m n k", "gather_rows.py": "rows columns",

@@ -14,11 +14,11 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE.read_t
 
 
 def test_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(BLOCKS) == 4
+    assert len(BLOCKS) == 5
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "example"}
     for i, (code, output) in enumerate(BLOCKS):
-        file = tmp_path / ("example.py" if i == 1 else f"example{i}.py")
+        file = tmp_path / ("example.py" if i == 2 else f"example{i}.py")
         file.write_text(code)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -43,8 +43,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record the names of launched kernels, and the replayed launches on stream 7."""
     found: list[Any] = []
     monkeypatch.setattr(arrays, "_check_place", lambda *_: None)
-    for module in (compute, products):
-        monkeypatch.setattr(module, "gpu_of", lambda _: GPU)
+    monkeypatch.setattr(compute, "gpu_of", lambda _: GPU)
+    monkeypatch.setattr(products, "target_of", lambda _: gemm_dispatch.Target(*GPU))
     monkeypatch.setattr(recording, "current_stream_of_torch", lambda: lambda device: 7)
     monkeypatch.setattr(dispatch, "few_channels", lambda *_: None)
     monkeypatch.setattr(compute, "kernel_of", lambda config, cpu=False: Told(config.name, found))
