@@ -150,8 +150,8 @@ COMMUTES = (
     Commutes(
         BARRIER_ARRIVAL,
         ("nvvm.bar.warp.sync",),
-        "all lanes arrive at the named barrier (bar), each after its own accesses: the barrier of the warp only makes it"
-        " converge",
+        "all lanes arrive at the named barrier (bar), each after its own accesses: the barrier of the warp only makes"
+        " it converge",
     ),
     Commutes(
         BARRIER_ARRIVAL,
