@@ -836,7 +836,7 @@ def _attention_backward(name: str, c: BackwardConfig, heads: int, queries: int, 
         }
         given |= {x: np.full(given[x[1:]].shape, np.nan, np.float16) for x in ("dk", "dv")}
         given |= {"kv_sum": np.zeros((2, key_tiles, c.tile_n * size), np.float32), "parts": parts}
-        given |= {"stats": stats.copy(), "queries": queries, "keys": keys, "scale": scale}
+        given |= {"stats": stats.reshape(heads, tiles, -1).copy(), "queries": queries, "keys": keys, "scale": scale}
         given |= {"dq_sum": np.zeros((heads, tiles, c.tile_m * size), np.float32), "left": 0, "right": 0}
         return [given[x] for x in backward_launches(c)[1].operands]
 
