@@ -141,7 +141,7 @@ def test_what_one_schedule_cannot_decide_is_proved_by_all(times: int):
 def test_random_protocols_have_one_verdict_by_both_engines(seed: int):
     draw, compiled = Random(seed), dict[tuple[str, int, str], prove_fuzz.Protocol]()
     for _ in range(3):
-        one, module, stages, name = prove_fuzz.draw(draw, compiled)
+        one, module, stages, name = prove_fuzz.draw(draw, compiled, prove_fuzz.FAMILIES)
         _, report = prove_fuzz.judge(one, module, stages)
         assert not report, f"{name}: {report}"
 
