@@ -46,19 +46,27 @@ def arrays_written(op: Operation) -> frozenset[SSAValue]:
 
 @lru_cache(maxsize=4096)
 def arrays_of(pointer: SSAValue) -> frozenset[SSAValue]:
-    """Return the arguments of the kernel that a pointer, or a struct with one, is computed from."""
+    """Return the arguments of the kernel that a pointer, a struct with one, or an address is computed from.
+
+    Integers are followed where they are addresses: ``pointer`` itself, and operands of ``llvm.inttoptr``. An address
+    that is loaded from memory, or passed as a number, has no argument.
+    """
     found: set[SSAValue] = set()
     work = [pointer]
     seen: set[SSAValue] = set()
     while work:
         value = work.pop()
-        if value in seen or "ptr" not in str(value.type):
+        if value in seen:
             continue
         seen.add(value)
+        has_pointer = "ptr" in str(value.type)
         parent = value.block.parent_op() if isinstance(value, BlockArgument) else None
-        if parent is not None and parent.name.endswith("func"):
+        if has_pointer and parent is not None and parent.name.endswith("func"):
             found.add(value)
-        work += _origins(value)
+        follows_all = not has_pointer or (isinstance(value.owner, Operation) and value.owner.name == "llvm.inttoptr")
+        if not has_pointer and isinstance(value.owner, Operation) and value.owner.name == "llvm.load":
+            continue
+        work += [x for x in _origins(value) if follows_all or "ptr" in str(x.type)]
     return frozenset(found)
 
 

@@ -329,7 +329,8 @@ class Program:
 
     def is_constant_load(self, op: Operation) -> bool:
         """Return True for a load of an integer from arrays that the kernel does not write."""
-        return loads_number(op) and not arrays_of(op.operands[0]) & self.written
+        arrays = arrays_of(op.operands[0]) if loads_number(op) else frozenset()
+        return len(arrays) > 0 and not arrays & self.written
 
     def box(self, tensor_map: SSAValue) -> Box | None:
         """Return the size of a copy through a tensor map, None if it is not known."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_dialect.kernels.rows.config import BITS
 from cute_dialect.kernels.rows.packed import is_packed_length
+from cute_dialect.lang.ranks import current_rank
 from cute_dialect.op.arrays.library import check_options, chosen_device, gpu_here, read_all
 from cute_dialect.op.errors import DtypeError, LayoutError, ShapeError
 from cute_dialect.op.execute.gemm import options_of
@@ -64,6 +65,11 @@ def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) ->
     text = partial(kernel.make, *kernel.args)
     chip = kernel.chip or None
     return compiled_kernel(kernel.name, text, key=kernel.name, chip=chip, elsewhere=elsewhere, cpu=cpu)
+
+
+def _assign(target: Any, source: Any) -> None:
+    """Copy an array to another one of the same shape and library."""
+    target[...] = source
 
 
 def check_elements(call: str, found: Mapping[str, str], allowed: Sequence[str], others: Sequence[str] = ()) -> None:
@@ -202,8 +208,16 @@ class RowCall:
         return view_of(self._library.indices(self.name, count, self.x).reshape(tuple(shape)))
 
     def _copied(self, view: ArrayView, strides: tuple[int, ...] | None = None) -> ArrayView:
-        """Return a copy, contiguous by default."""
-        return self._library.copied(view, strides or _packed(view.shape))
+        """Return a copy, contiguous by default.
+
+        In ``world.run``, a kernel that is queued may compute the array, so it is copied when the next launch begins.
+        """
+        found, here = self._library.copied(view, strides or _packed(view.shape)), current_rank()
+        if here is not None and self.cpu:
+            world, rank = here
+            target, source = self._library.native(found), self._library.native(view)
+            world.check_before(rank, partial(_assign, target, source))
+        return found
 
     def packed(self, key: str) -> ArrayView:
         """Return a contiguous copy of an array."""

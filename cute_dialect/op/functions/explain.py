@@ -184,6 +184,12 @@ def explain(
         )
     if type(others) is not int:
         raise ArgumentError(f"explain: others is {others!r}; pass a number of candidates")
+    if function in (all_reduce, all_gather_matmul, matmul_reduce_scatter, matmul_all_reduce) and gpu:
+        capability = capability_named(gpu)
+        if capability is None or not WGMMA.runs_on(capability):
+            raise UnsupportedError(
+                f"explain: op.distributed.{name} has kernels for sm_90 only (H100, H200), and gpu is {gpu!r}; omit gpu"
+            )
     if function is all_reduce:
         unknown = [key for key in more if key not in ("ranks", "weight", "eps")]
         _refuse(name, unknown)

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch.autograd.function import once_differentiable
 
+from cute_dialect.lang.ranks import current_rank
+from cute_dialect.op.errors import UnsupportedError
+
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.functions.rank_gemm import Options
     from cute_dialect.op.signature_types import Array
@@ -32,9 +35,30 @@ class Node(Protocol):
     saved_tensors: tuple[Array, ...]
     how: Options
     op: str
+    next_functions: tuple[tuple[object, int], ...]
 
     def save_for_backward(self, *tensors: Array) -> None: ...
     def mark_non_differentiable(self, *tensors: Array) -> None: ...
+
+
+def check_leaves(node: Node) -> None:
+    """Raise UnsupportedError if torch adds gradients to ``.grad`` in ``world.run``, before their kernels have run."""
+    if current_rank() is None:
+        return
+    for function, _ in node.next_functions:
+        if type(function).__name__ == "AccumulateGrad" and _is_executed(function):
+            raise UnsupportedError(
+                "op.distributed: .backward() in world.run adds gradients to .grad before their kernels have run; use "
+                "torch.autograd.grad(y, inputs, dy), or call .backward() on GPUs"
+            )
+
+
+def _is_executed(function: object) -> bool:
+    """Return True if the backward pass executes a node of a leaf; torch.autograd.grad does not."""
+    try:
+        return torch._C._will_engine_execute_node(function)
+    except RuntimeError:  # torch.autograd.grad
+        return False
 
 
 class AllGatherMatmul(torch.autograd.Function):
@@ -53,6 +77,7 @@ class AllGatherMatmul(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Node, grad: Array, _: Array) -> tuple[Array, ...]:
+        check_leaves(ctx)
         (b, gathered), (needs_a, needs_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
         of_a = ctx.how.scatter(grad, b.t()) if needs_a else None
         of_b = ctx.how.mm(gathered.t(), grad) if needs_b else None
@@ -71,6 +96,7 @@ class MatmulReduceScatter(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Node, grad: Array) -> tuple[Array, ...]:
+        check_leaves(ctx)
         (a, b), (needs_a, needs_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
         rows = a.shape[0] // grad.shape[0]
         # All ranks gather, also those that need no gradient of a.
@@ -94,6 +120,7 @@ class MatmulAllReduce(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Node, grad: Array) -> tuple[Array, ...]:
+        check_leaves(ctx)
         (a, b), (needs_a, needs_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
         of_a = ctx.how.mm(grad, b.t()) if needs_a else None
         of_b = ctx.how.mm(a.t(), grad) if needs_b else None
@@ -112,6 +139,7 @@ class ReplicatedMatmul(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Node, grad: Array) -> tuple[Array, ...]:
+        check_leaves(ctx)
         (a, b), (needs_a, needs_b, *_) = ctx.saved_tensors, ctx.needs_input_grad
         of_a = ctx.how.reduce(grad, b.t()) if needs_a else None
         of_b = ctx.how.mm(a.t(), grad) if needs_b else None
@@ -129,5 +157,6 @@ class BiasAdd(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Node, grad: Array) -> tuple[Array, ...]:
+        check_leaves(ctx)
         ones = grad.new_ones(1, grad.shape[0]) if ctx.needs_input_grad[1] else None
         return grad, None if ones is None else ctx.how.mm(ones, grad).view(-1), None

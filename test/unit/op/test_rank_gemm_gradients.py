@@ -44,6 +44,30 @@ def test_all_gather_matmul() -> None:
         assert torch.equal(found[r][1], (whole.T @ grads[r].double()).half())
 
 
+def test_backward_would_add_unfinished_gradients() -> None:
+    a, b, found = integers(2, 8, 16).requires_grad_(), integers(16, 8).requires_grad_(), {}
+    rows = [x.detach().requires_grad_() for x in a]
+    with cute.testing.ranks(RANKS) as world:
+        world.run(lambda r: found.update({r: D.all_gather_matmul(rows[r], b)}))
+        with pytest.raises(op.UnsupportedError, match=r"use torch.autograd.grad\(y, inputs, dy\)"):
+            world.run(lambda r: found[r].sum().backward())
+
+
+@pytest.mark.parametrize("hidden", [5, 20])
+def test_a_result_with_rows_that_are_not_aligned_is_an_operand(hidden: int) -> None:
+    x, up, down = integers(2, 8, 32), integers(2, 32, hidden, seed=1), integers(2, hidden, 24, seed=2)
+    found: dict[int, torch.Tensor] = {}
+
+    def block(rank: int) -> None:
+        found[rank] = D.matmul_reduce_scatter(D.all_gather_matmul(x[rank], up[rank]), down[rank])
+
+    with cute.testing.ranks(RANKS) as world:
+        world.run(block)
+    products = (x.double().flatten(0, 1) @ up.double()).half().double() @ down.double()
+    want = products.half().float().sum(0).half()
+    assert torch.equal(torch.cat([found[r] for r in range(RANKS)]), want)
+
+
 @pytest.mark.parametrize("mean", ["sum", "avg"])
 def test_matmul_reduce_scatter(mean: str) -> None:
     a, b, grads = integers(2, 18, 16).requires_grad_(), integers(2, 16, 24).requires_grad_(), integers(2, 9, 24, seed=1)

@@ -91,6 +91,12 @@ def by_length(write: str = "") -> tuple[Callable[..., None], Callable[..., None]
     def writer(ring: Ring, rows: Any, columns: Any, lengths: Any, others: Any) -> None:
         if write == "the array is written" and ring.lane == 40:
             lengths[A.block_idx().x] = 1
+        if write == "an address is written" and ring.lane == 40:
+            by_address(lengths)[A.block_idx().x] = 1
+        if write == "an address is read":
+            if ring.lane == 40:
+                lengths[A.block_idx().x] = 1
+            lengths = by_address(lengths)
         if write == "another array":
             lengths = others
         at = A.block_idx().x ^ 1 if write == "another element" else A.block_idx().x
@@ -101,10 +107,17 @@ def by_length(write: str = "") -> tuple[Callable[..., None], Callable[..., None]
             ring.write()
 
     def reader(ring: Ring, rows: Any, columns: Any, lengths: Any, others: Any) -> None:
+        if write == "an address is read":
+            lengths = by_address(lengths)
         for _ in range(lengths[A.block_idx().x]):
             ring.read()
 
     return writer, reader
+
+
+def by_address(x: Any) -> Any:
+    """Return an array at the address of another one, an integer."""
+    return cute.make_tensor(cute.make_ptr(cute.Int32, x.iterator.toint(), "gmem", assumed_align=4), cute.make_layout(2))
 
 
 def test_a_number_of_steps_from_an_array_is_the_same_in_all_roles():
@@ -118,8 +131,9 @@ def test_other_elements_are_refuted(defect: str):
     assert proof.verdict == "refuted" and "deadlock" in proof.reason, str(proof)
 
 
-def test_an_array_that_the_kernel_writes_is_unknown():
-    proof = verdict(*by_length("the array is written"), PROBLEMS)
+@pytest.mark.parametrize("write", ["the array is written", "an address is written", "an address is read"])
+def test_an_array_that_the_kernel_writes_is_unknown(write: str):
+    proof = verdict(*by_length(write), PROBLEMS)
     assert proof.verdict == "not proved" and "the bounds of a loop are not known" in proof.reason, str(proof)
 
 

@@ -19,7 +19,7 @@ MOST_STATES = {
     "attention with functions, a block mask": 500,
     "attention with functions, slices": 800,
     "attention, rows of pages copied by threads": 100,
-    "GEMM sm_90, K shared by blocks": 20,
+    "GEMM sm_90, K shared by blocks": 30,
     "softmax, a cluster a row": 10,
 }
 """Kernel -> a limit of the states that its proof visits."""
