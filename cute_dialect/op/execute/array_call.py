@@ -156,7 +156,8 @@ class RowCall:
     def aligned_matrix(self, key: str) -> ArrayView:
         """Return an array as a matrix whose rows begin at multiples of 16 bytes, copied if necessary."""
         view, unit = self.matrix(key), 16 // numpy_dtype(self.views[key].dtype).itemsize
-        if view.pointer % 16 == 0 and (view.shape[0] == 1 or view.strides[0] % unit == 0):
+        step = view.strides[0]
+        if view.pointer % 16 == 0 and (view.shape[0] == 1 or (step > 0 and step % unit == 0)):
             return view if view.shape[0] > 1 else view._replace(strides=(-(-view.shape[1] // unit) * unit, 1))
         return self._copied(view, (-(-view.shape[1] // unit) * unit, 1))
 

@@ -28,6 +28,9 @@ from cute_dialect.runtime.call_options import index_of
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.op.signature_types import Array
 
+_MOST_RANKS = 1024
+"""Largest number of ranks of a prediction."""
+
 _ELEMENTS = ("f16", "bf16")
 
 
@@ -85,9 +88,9 @@ def explain_rank_gemm(
         OpError: if they are not supported.
     """
     n = index_of(ranks)
-    if n is None or n < 1:
-        raise ArgumentError(f"explain: {call} needs ranks, the number of ranks of the group, such as ranks=8")
-    if topology not in TOPOLOGIES:
+    if n is None or not 1 <= n <= _MOST_RANKS:
+        raise ArgumentError(f"explain: {call} needs ranks, a number from 1 to {_MOST_RANKS}, such as ranks=8")
+    if not isinstance(topology, str) or topology not in TOPOLOGIES:
         raise ArgumentError(f"explain: topology is {topology!r}; pass one of {', '.join(TOPOLOGIES)}")
     (shape, element), (other, _) = (shape_and_type(call, x, t, element, _ELEMENTS) for x, t in (("a", a), ("b", b)))
     if len(shape) != 2 or len(other) != 2 or shape[1] != other[0]:
