@@ -329,7 +329,9 @@ class Program:
 
     def is_constant_load(self, op: Operation) -> bool:
         """Return True for a load of an integer from arrays that the kernel does not write."""
-        arrays = arrays_of(op.operands[0]) if loads_number(op) else frozenset()
+        if not loads_number(op):
+            return False
+        arrays = arrays_of(op.operands[0])
         return len(arrays) > 0 and not arrays & self.written
 
     def box(self, tensor_map: SSAValue) -> Box | None:
