@@ -12,7 +12,7 @@ from import_graph import MANY, Source, counters, cycles, in_cycles, late_imports
 
 CEILINGS = {
     "files": 817,
-    "lines": 245_007,
+    "lines": 245_009,
     "# fmt: skip": 922,
     "Any": 7_024,
     f"functions with {MANY} or more parameters": 126,
