@@ -30,7 +30,7 @@ from cute_dialect.runtime.arrays import ArrayView, numpy_dtype, view_of
 
 if TYPE_CHECKING:  # pragma: no cover
     from cute_dialect.interp import RunReport
-    from cute_dialect.op.signature_types import Interpreted
+    from cute_dialect.op.signature_types import Array, Interpreted
     from cute_dialect.runtime.launch import CompiledModule
 
 
@@ -67,7 +67,7 @@ def library(kernel: RowKernel, *, cpu: bool = False, elsewhere: bool = False) ->
     return compiled_kernel(kernel.name, text, key=kernel.name, chip=chip, elsewhere=elsewhere, cpu=cpu)
 
 
-def _assign(target: Any, source: Any) -> None:
+def _assign(target: Array, source: Array) -> None:
     """Copy an array to another one of the same shape and library."""
     target[...] = source
 
