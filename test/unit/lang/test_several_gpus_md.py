@@ -13,6 +13,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "several-gpus.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(BLOCKS) == 5
     monkeypatch.chdir(tmp_path)
