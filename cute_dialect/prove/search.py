@@ -85,7 +85,7 @@ class Keys:
         return got
 
     def _skips(self, w: Warp, op: Operation) -> bool:
-        """Return True if a warp never takes a branch, because its condition depends on the thread alone."""
+        """Return True if a condition on the thread index keeps all lanes of a warp out of a branch."""
         if op.name != "scf.if" or op.regions[1].blocks:
             return False
         work = [op.operands[0]]

@@ -124,7 +124,7 @@ class Partials:
 
 
 class SentResult(Result):
-    """Store of a tile to the ranks that add it."""
+    """Epilogue that stores a tile to the staging memory of the ranks that sum it."""
 
     partials: Partials
 
@@ -210,7 +210,7 @@ def _put_vector(held: cute.Tensor, t: cute.Tensor, row: Int, column: Int) -> Non
 
 
 def _vectors(place: Place, p: Partials, do: Callable[[Int, Int], None]) -> None:
-    """Call ``do(row, column)`` for each vector of a tile, in the helpers."""
+    """Call ``do(row, column)`` for each vector of a tile, in the idle warps of the producer warpgroup."""
     m, n, _ = p.config.base.tile
     units = n // VECTOR
     for i in range(cute.arch.thread_idx().x - 32, m * units, HELPERS):

@@ -105,13 +105,13 @@ class Call(NamedTuple):
 
 
 def half_of(staging: cute.Tensor, half: Int, layout: cute.Layout) -> cute.Tensor:
-    """Return a half of an instance of the staging memory with a layout."""
+    """Return one half of a rank's staging memory as a tensor. Calls alternate between the two halves."""
     start = staging.iterator + cute.crd2idx((half, 0), staging.layout)
     return cute.make_tensor(start.align(128), layout)
 
 
 def begin(x: Exchange) -> Call:
-    """Begin a call, in all threads of all blocks."""
+    """Return the state of this call: its number, signal word and half of the memory. All threads call it."""
     number = x.steps[0]
     failed = cute.smem_tensor(cute.Int32, cute.make_layout(1))
     word = (number + 1) << CHECK_BITS | x.check

@@ -30,7 +30,7 @@ __all__ = ["converted_weight", "is_weight"]
 
 
 class _Converted(NamedTuple):
-    """A weight in another type, and what the weight was when it was converted."""
+    """A cached conversion of a weight, with the address and version for which it is valid."""
 
     weight: ref[torch.Tensor]
     state: tuple[int, int]  # its address and version

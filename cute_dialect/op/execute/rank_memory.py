@@ -42,7 +42,7 @@ class MemoryShape(NamedTuple):
 
     @property
     def rounded(self) -> MemoryShape:
-        """The shape with sizes rounded up, so that similar calls have the same memory."""
+        """The shape with sizes rounded up to powers of two, so that calls of similar sizes share memory."""
         return self._replace(slot=_rounded(self.slot), signals=_rounded(self.signals))
 
 
